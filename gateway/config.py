@@ -1,0 +1,253 @@
+"""Settings: a YAML file, the environment (`VOICE_GATEWAY_SERVER__PORT=9000`), then `--set` flags.
+
+Validated once at start; an error names the key. Later sources win over earlier ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from gateway.errors import ConfigError
+
+
+class Section(BaseModel):
+    """A group of settings; unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ServerSettings(Section):
+    """The listening port and its limits."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(8080, ge=0, le=65535)
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    public_origin: str | None = None
+    """`https://voice.example.com`: what platforms see; signatures and TwiML are built from it."""
+    head_timeout_s: float = Field(5.0, gt=0)
+    """Time for a client to send its request head."""
+    max_head_bytes: int = Field(16384, ge=1024)
+    max_body_bytes: int = Field(1 << 20, ge=1024)
+    start_message_timeout_s: float = Field(10.0, gt=0)
+    """Time from the upgrade to the message that starts the call."""
+    send_buffer_bytes: int = Field(1 << 18, ge=4096)
+    """Unsent bytes after which a peer counts as not reading; its call ends."""
+    max_calls: int = Field(500, ge=1)
+    max_calls_per_source: int = Field(500, ge=1)
+    max_messages_per_s: int = Field(500, ge=1)
+    retry_after_s: int = Field(5, ge=1)
+    drain_s: float = Field(0.0, ge=0)
+    """How long running calls may go on after SIGTERM before they hear the goodbye."""
+    shutdown_s: float = Field(8.0, gt=0)
+    """Bound on the goodbye and the teardown of all calls."""
+    share_timeline: bool | None = None
+    """Serve each call's timeline at /calls/ID/timeline; default: on a loopback bind only."""
+
+
+class AuthSettings(Section):
+    """Who may open calls. Without any proof configured the server binds loopback only."""
+
+    tokens: list[SecretStr] = []
+    """Bearer tokens for the native dialect and the timeline."""
+    media_secret: SecretStr | None = None
+    """Key of the one-use media tokens; default: random at each start."""
+    media_token_s: float = Field(60.0, gt=0)
+    none: bool = False
+    """True: no proof is asked (loopback only, unless allow_open is set as well)."""
+    allow_open: bool = False
+
+
+class TwilioSettings(Section):
+    """The Twilio account behind `POST /twilio/voice`."""
+
+    auth_tokens: list[SecretStr] = []
+    """Auth tokens (primary and secondary) that sign webhooks; empty: loopback callers only."""
+
+
+class CallSettings(Section):
+    """Defaults of every call; see `gateway.call.profile`."""
+
+    lead_ms: int = Field(100, ge=20, le=2000)
+    barge_in_by_speech: bool = True
+    inactivity_s: float | None = None
+    """Overrides the app's inactivityTimeout."""
+    dtmf_finish_digit: str = "#"
+    dtmf_timeout_s: float = Field(3.0, gt=0)
+    dtmf_max_digits: int = Field(32, ge=1)
+    drain_s: float = Field(30.0, gt=0)
+    max_call_s: float = Field(3600.0, gt=0)
+    vad_start: float = Field(0.5, gt=0, lt=1)
+    vad_stop: float = Field(0.35, gt=0, lt=1)
+    pause_s: float = Field(0.2, gt=0)
+    end_silence_s: float = Field(0.7, gt=0)
+    fallback_message: str = "Sorry, something went wrong. Please call again later."
+    shutdown_message: str = "This service is closing now. Please call again later. Goodbye."
+
+
+class SpeechSettings(Section):
+    """Engines by name; `auto` takes the best that is installed and warns when it falls back."""
+
+    tts: Literal["auto", "hibari", "nanotts"] = "auto"
+    stt: Literal["auto", "moonshine", "none"] = "auto"
+    vad: Literal["auto", "silero", "energy"] = "auto"
+    turn: Literal["auto", "smart-turn", "silence"] = "auto"
+    processes: int = Field(1, ge=1)
+    """Worker processes for synthesis and recognition."""
+    timeout_s: float = Field(20.0, gt=0)
+    queue_size: int = Field(256, ge=1)
+    """Jobs waiting for a worker; more are refused (speech.busy)."""
+    seed: int = 0
+
+
+class AssetSettings(Section):
+    """Where audio files may come from, and how large they may be."""
+
+    max_bytes: int = Field(20 << 20, ge=1024)
+    max_seconds: float = Field(600.0, gt=0)
+    timeout_s: float = Field(10.0, gt=0)
+    cache_bytes: int = Field(256 << 20, ge=0)
+    cache_s: float = Field(3600.0, ge=0)
+    """Age after which a cached remote file is fetched again."""
+    allow_private_addresses: bool = False
+    allow_http: bool = False
+    allowed_hosts: list[str] = []
+    """If set, only these hosts (exact, or `*.example.com`) and buckets (`gs://bucket`)."""
+    gcs_endpoint: str | None = None
+    """Storage emulator or private endpoint; also STORAGE_EMULATOR_HOST."""
+    workers: int = Field(4, ge=1)
+
+
+class RuntimeSettings(Section):
+    """The agent runtime behind the gateway."""
+
+    url: str | None = None
+    """`wss://…` or `unix:///path`: a runtime elsewhere; default: the embedded one."""
+    processes: int = Field(1, ge=1)
+    start_timeout_s: float = Field(10.0, gt=0)
+    turn_timeout_s: float = Field(60.0, gt=0)
+    tool_timeout_s: float = Field(30.0, gt=0)
+    async_tool_timeout_s: float = Field(60.0, gt=0)
+    callback_timeout_s: float = Field(10.0, gt=0)
+    max_steps: int = Field(10, ge=1)
+    memory_mb: int = Field(2048, ge=128)
+    """Address-space limit of a runtime process beyond what it needs to start."""
+
+
+class ModelSettings(Section):
+    """The language model of the embedded runtime."""
+
+    provider: Literal["auto", "scripted"] = "auto"
+    script: str | None = None
+    """Script of the scripted model; default `scripted_model.yaml` in the app."""
+
+
+class LogSettings(Section):
+    """Structured logs."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["auto", "json", "console"] = "auto"
+
+
+class Settings(BaseSettings):
+    """All settings."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="VOICE_GATEWAY_", env_nested_delimiter="__", extra="forbid", frozen=True
+    )
+
+    app: Path | None = None
+    """Folder or zip of an exported agent app; default: the demo."""
+    server: ServerSettings = ServerSettings()
+    auth: AuthSettings = AuthSettings()
+    twilio: TwilioSettings = TwilioSettings()
+    call: CallSettings = CallSettings()
+    speech: SpeechSettings = SpeechSettings()
+    assets: AssetSettings = AssetSettings()
+    runtime: RuntimeSettings = RuntimeSettings()
+    model: ModelSettings = ModelSettings()
+    log: LogSettings = LogSettings()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what `load` merges counts; it reads the environment itself to rank the sources."""
+        return (init_settings,)
+
+
+def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in over.items():
+        old = merged.get(key)
+        if isinstance(old, dict) and isinstance(value, Mapping):
+            merged[key] = _merge(old, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _from_flags(flags: Sequence[str]) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
+    for flag in flags:
+        key, equals, raw = flag.partition("=")
+        if not equals or not key:
+            raise ConfigError(
+                "config.flag", f"--set wants key=value, not {flag!r}", hint="--set server.port=9000"
+            )
+        value: Any = yaml.safe_load(raw) if raw else ""
+        for part in reversed(key.strip().split(".")):
+            value = {part: value}
+        merged = _merge(merged, value)
+    return merged
+
+
+def load(
+    file: Path | None = None,
+    flags: Sequence[str] = (),
+    overrides: Mapping[str, Any] | None = None,
+) -> Settings:
+    """Read all sources. Raises ConfigError with the file or key at fault."""
+    merged: dict[str, Any] = {}
+    if file is not None:
+        try:
+            content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ConfigError(
+                "config.file", f"cannot read settings: {error}", where=str(file)
+            ) from None
+        except yaml.YAMLError as error:
+            raise ConfigError("config.yaml", f"not YAML: {error}", where=str(file)) from None
+        if content is not None and not isinstance(content, dict):
+            raise ConfigError("config.shape", "settings are not a mapping", where=str(file))
+        merged = content or {}
+    merged = _merge(merged, EnvSettingsSource(Settings)())
+    merged = _merge(merged, _from_flags(flags))
+    merged = _merge(merged, overrides or {})
+    try:
+        return Settings.model_validate(merged)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(
+            "config.value",
+            f"{where}: {first['msg']}",
+            where=str(file) if file else "settings",
+            hint=f"{error.error_count()} setting(s) are wrong; every key stands in config/*.yaml",
+        ) from None
