@@ -1,0 +1,290 @@
+"""Starts, watches and replaces the processes that run agent apps.
+
+App code never runs in the media process. Each runtime process serves many sessions on a unix
+socket of its own; one that dies loses its sessions (their calls hear the fallback) and is
+replaced; one that retires takes no new session and is ended when its last one is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+import structlog
+
+from gateway.config import Settings
+from gateway.errors import RuntimeFailure
+from gateway.runtime.link import RuntimeLink, WebsocketLink
+
+log = structlog.get_logger("gateway.runtime")
+
+START_S = 30.0
+STOP_S = 3.0
+RESTART_PAUSE_S = (0.1, 0.5, 1.0, 2.0, 5.0)
+LINE_LIMIT = 1 << 16
+KEPT_ENVIRONMENT = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "TMPDIR",
+    "VIRTUAL_ENV",
+    "SSL_CERT_FILE",
+)
+"""What a runtime process inherits: no secret of the gateway is among it."""
+
+
+@dataclass(eq=False, slots=True)
+class _Process:
+    process: asyncio.subprocess.Process
+    socket: str
+    sessions: int = 0
+    retiring: bool = False
+    watchers: list[asyncio.Task[None]] = field(default_factory=list)
+
+    @property
+    def alive(self) -> bool:
+        return self.process.returncode is None
+
+
+class _CountedLink:
+    """A link that gives its place in the process back when it closes."""
+
+    def __init__(self, link: RuntimeLink, owner: EmbeddedRuntime, process: _Process) -> None:
+        self._link = link
+        self._owner = owner
+        self._process: _Process | None = process
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        await self._link.send(message)
+
+    async def receive(self) -> dict[str, Any] | None:
+        return await self._link.receive()
+
+    async def aclose(self) -> None:
+        process, self._process = self._process, None
+        try:
+            await self._link.aclose()
+        finally:
+            if process is not None:
+                self._owner._release(process)
+
+
+class EmbeddedRuntime:
+    """The pool of runtime processes of one gateway."""
+
+    def __init__(self, settings: Settings, app: Path) -> None:
+        self._settings = settings
+        self._app = app
+        self._folder = tempfile.mkdtemp(prefix="voice-gateway-")
+        self._processes: list[_Process] = []
+        self._keepers: list[asyncio.Task[None]] = []
+        self._changed = asyncio.Condition()
+        self._closing = False
+        self._started = 0
+
+    @property
+    def ready(self) -> bool:
+        """Whether a process takes new sessions."""
+        return any(p.alive and not p.retiring for p in self._processes)
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids, for tests and metrics."""
+        return [p.process.pid for p in self._processes if p.alive]
+
+    async def start(self) -> None:
+        """Start all processes; returns when they serve. Raises RuntimeFailure."""
+        first = await asyncio.gather(
+            *(self._launch() for _ in range(self._settings.runtime.processes)),
+            return_exceptions=True,
+        )
+        failures = [item for item in first if isinstance(item, BaseException)]
+        if failures:
+            await self.aclose()
+            raise failures[0]
+        self._keepers.append(asyncio.create_task(self._keep(), name="runtime-keeper"))
+
+    async def connect(self) -> RuntimeLink:
+        """A link to the process with the fewest sessions; waits for a replacement if need be."""
+        deadline = asyncio.get_running_loop().time() + self._settings.runtime.start_timeout_s
+        while True:
+            process = await self._choose(deadline)
+            process.sessions += 1
+            try:
+                timeout_s = max(0.1, deadline - asyncio.get_running_loop().time())
+                link = await WebsocketLink.open(f"unix://{process.socket}", timeout_s)
+            except RuntimeFailure:
+                self._release(process)
+                if process.alive or asyncio.get_running_loop().time() >= deadline:
+                    raise
+                continue
+            except BaseException:
+                self._release(process)
+                raise
+            return _CountedLink(link, self, process)
+
+    async def _choose(self, deadline: float) -> _Process:
+        loop = asyncio.get_running_loop()
+        while True:
+            usable = [p for p in self._processes if p.alive and not p.retiring]
+            if usable:
+                return min(usable, key=lambda p: p.sessions)
+            left_s = deadline - loop.time()
+            if left_s <= 0 or self._closing:
+                raise RuntimeFailure("runtime.unavailable", "no runtime process is up")
+            async with self._changed:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._changed.wait(), left_s)
+
+    def _release(self, process: _Process) -> None:
+        process.sessions -= 1
+        if process.retiring and process.sessions <= 0 and process.alive:
+            process.process.terminate()
+
+    async def _launch(self) -> _Process:
+        self._started += 1
+        socket = os.path.join(self._folder, f"runtime-{self._started}.sock")
+        environment = {k: v for k, v in os.environ.items() if k in KEPT_ENVIRONMENT}
+        environment["VOICE_GATEWAY_AGENT"] = orjson.dumps(
+            {
+                "runtime": self._settings.runtime.model_dump(mode="json"),
+                "model": self._settings.model.model_dump(mode="json"),
+                "log": self._settings.log.model_dump(mode="json"),
+            }
+        ).decode()
+        child = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "gateway.agent.serve",
+            "--socket",
+            socket,
+            "--app",
+            str(self._app),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            env=environment,
+            limit=LINE_LIMIT,
+            start_new_session=True,
+        )
+        process = _Process(child, socket)
+        try:
+            await asyncio.wait_for(self._until_ready(process), START_S)
+        except TimeoutError:
+            await self._stop(process)
+            raise RuntimeFailure(
+                "runtime.start", f"the runtime process was not ready in {START_S:.0f} s"
+            ) from None
+        except RuntimeFailure:
+            await self._stop(process)
+            raise
+        self._processes.append(process)
+        process.watchers.append(
+            asyncio.create_task(self._listen(process), name=f"runtime-listen:{child.pid}")
+        )
+        async with self._changed:
+            self._changed.notify_all()
+        log.info("runtime process ready", pid=child.pid)
+        return process
+
+    async def _until_ready(self, process: _Process) -> None:
+        while True:
+            event = await self._event(process)
+            if event is None:
+                code = await process.process.wait()
+                raise RuntimeFailure(
+                    "runtime.start",
+                    f"the runtime process ended at its start (exit code {code})",
+                    hint="its own message stands above on standard error",
+                )
+            if event.get("event") == "ready":
+                return
+
+    async def _event(self, process: _Process) -> dict[str, Any] | None:
+        stdout = process.process.stdout
+        assert stdout is not None
+        try:
+            line = await stdout.readline()
+        except ValueError:
+            # A line longer than the limit cannot be ours.
+            return {}
+        if not line:
+            return None
+        try:
+            value = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            return {}
+        return value if isinstance(value, dict) else {}
+
+    async def _listen(self, process: _Process) -> None:
+        while (event := await self._event(process)) is not None:
+            if event.get("event") == "retiring" and not process.retiring:
+                process.retiring = True
+                log.warning("runtime process retires", pid=process.process.pid)
+                if process.sessions <= 0 and process.alive:
+                    process.process.terminate()
+                async with self._changed:
+                    self._changed.notify_all()
+        code = await process.process.wait()
+        if not self._closing:
+            log.warning("runtime process ended", pid=process.process.pid, exit_code=code)
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def _keep(self) -> None:
+        """Keep as many usable processes as configured."""
+        failures = 0
+        while not self._closing:
+            gone = [p for p in self._processes if not p.alive]
+            for process in gone:
+                self._processes.remove(process)
+                with contextlib.suppress(OSError):
+                    os.unlink(process.socket)
+            usable = sum(1 for p in self._processes if not p.retiring)
+            if usable >= self._settings.runtime.processes:
+                failures = 0
+                async with self._changed:
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(self._changed.wait(), 1.0)
+                continue
+            try:
+                await self._launch()
+            except (RuntimeFailure, OSError) as error:
+                log.error("runtime process did not start", error=str(error))
+                pause_s = RESTART_PAUSE_S[min(failures, len(RESTART_PAUSE_S) - 1)]
+                failures += 1
+                await asyncio.sleep(pause_s)
+
+    async def _stop(self, process: _Process) -> None:
+        if process.alive:
+            with contextlib.suppress(ProcessLookupError):
+                process.process.terminate()
+            try:
+                await asyncio.wait_for(process.process.wait(), STOP_S)
+            except TimeoutError:
+                with contextlib.suppress(ProcessLookupError):
+                    process.process.kill()
+                await process.process.wait()
+        for task in process.watchers:
+            task.cancel()
+        await asyncio.gather(*process.watchers, return_exceptions=True)
+
+    async def aclose(self) -> None:
+        """End all processes; bounded; may be called twice."""
+        self._closing = True
+        for task in self._keepers:
+            task.cancel()
+        await asyncio.gather(*self._keepers, return_exceptions=True)
+        await asyncio.gather(*(self._stop(p) for p in self._processes), return_exceptions=True)
+        self._processes.clear()
+        shutil.rmtree(self._folder, ignore_errors=True)

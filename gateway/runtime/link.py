@@ -1,0 +1,80 @@
+"""The wire to an agent runtime: JSON objects both ways, over whatever carries them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from websockets.asyncio.client import ClientConnection, connect, unix_connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
+
+from gateway import bidi
+from gateway.errors import RuntimeFailure
+
+MAX_MESSAGE_BYTES = 16 << 20
+SEND_TIMEOUT_S = 5.0
+
+
+class RuntimeLink(Protocol):
+    """One connection to a runtime."""
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        """Send one message. Raises RuntimeFailure where the far side is gone."""
+        ...
+
+    async def receive(self) -> dict[str, Any] | None:
+        """The next message; None where the runtime closed cleanly."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close; bounded; never raises."""
+        ...
+
+
+class WebsocketLink:
+    """A link over a websocket: TCP, TLS or unix socket."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
+
+    @classmethod
+    async def open(cls, url: str, timeout_s: float) -> WebsocketLink:
+        """Connect to `ws://`, `wss://` or `unix:///path`. Raises RuntimeFailure."""
+        options: dict[str, Any] = {
+            "max_size": MAX_MESSAGE_BYTES,
+            "compression": None,
+            "open_timeout": timeout_s,
+            "close_timeout": 1.0,
+        }
+        try:
+            if url.startswith("unix://"):
+                path = url.removeprefix("unix://")
+                return cls(await unix_connect(path, "ws://runtime/", **options))
+            return cls(await connect(url, **options))
+        except (OSError, InvalidHandshake, InvalidURI, TimeoutError) as error:
+            raise RuntimeFailure(
+                "runtime.unreachable", f"cannot reach the agent runtime: {error}", where=url
+            ) from None
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        """Send one message; a peer that does not read for 5 s counts as gone."""
+        try:
+            await asyncio.wait_for(self._connection.send(bidi.dump(message)), SEND_TIMEOUT_S)
+        except (ConnectionClosed, TimeoutError) as error:
+            raise RuntimeFailure("runtime.lost", f"runtime connection lost: {error}") from None
+
+    async def receive(self) -> dict[str, Any] | None:
+        """The next message; None after a clean close."""
+        try:
+            return bidi.parse(await self._connection.recv())
+        except ConnectionClosed as error:
+            received = error.rcvd
+            if received is not None and received.code in (1000, 1001):
+                return None
+            reason = received.reason if received is not None else "no close frame"
+            raise RuntimeFailure("runtime.lost", f"runtime connection lost: {reason}") from None
+
+    async def aclose(self) -> None:
+        """Close within a second."""
+        await self._connection.close()

@@ -1,0 +1,130 @@
+"""BidiRunSession JSON to and from the engine's vocabulary. Pure."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.bidi import get
+from gateway.call.events import (
+    InputType,
+    RuntimeAudio,
+    RuntimeEndSession,
+    RuntimeInterruption,
+    RuntimeOutput,
+    RuntimePayload,
+    RuntimeText,
+    RuntimeToolCalls,
+    RuntimeTurnCompleted,
+    ToRuntime,
+)
+from gateway.errors import RuntimeFailure
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeGoAway:
+    """The runtime asks for a new connection to the same session."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeTranscript:
+    """What an audio runtime understood of the caller, cumulative in the turn."""
+
+    text: str
+
+
+Incoming = RuntimeOutput | RuntimeGoAway | RuntimeTranscript
+
+
+def session_config(session: str, extra: Mapping[str, Any]) -> dict[str, Any]:
+    """The first message: a text session (speech is ours). `extra`: entryAgent, deployment, …"""
+    config = {k: v for k, v in extra.items() if k not in ("inputAudioConfig", "outputAudioConfig")}
+    config["session"] = session
+    return {"config": config}
+
+
+def realtime_input(item: ToRuntime) -> dict[str, Any]:
+    """One engine input as a client message."""
+    content: dict[str, Any]
+    match item.type:
+        case InputType.TEXT:
+            content = {"text": item.text}
+        case InputType.EVENT:
+            content = {"event": {"event": item.text}}
+        case InputType.DTMF:
+            content = {"dtmf": item.text}
+        case InputType.VARIABLES:
+            content = {"variables": dict(item.data)}
+        case InputType.TOOL_RESPONSES:
+            content = {"toolResponses": {"toolResponses": [dict(r) for r in item.items]}}
+        case InputType.AUDIO:
+            raise RuntimeFailure("runtime.modality", "a text session takes no audio")
+    if item.will_continue:
+        content["willContinue"] = True
+    return {"realtimeInput": content}
+
+
+def outputs(message: Mapping[str, Any]) -> list[Incoming]:
+    """A server message as engine events, in order; unknown messages give none."""
+    found: list[Incoming] = []
+    end = get(message, "endSession")
+    output = get(message, "sessionOutput")
+    interruption = get(message, "interruptionSignal")
+    recognition = get(message, "recognitionResult")
+    if isinstance(output, Mapping):
+        found.extend(_session_output(output))
+    if isinstance(interruption, Mapping):
+        found.append(RuntimeInterruption(bool(get(interruption, "bargeIn", False))))
+    if isinstance(recognition, Mapping):
+        found.append(RuntimeTranscript(str(get(recognition, "transcript", ""))))
+    if isinstance(end, Mapping):
+        found.append(RuntimeEndSession(_mapping(get(end, "metadata"))))
+    if get(message, "goAway") is not None:
+        found.append(RuntimeGoAway())
+    return found
+
+
+def _session_output(output: Mapping[str, Any]) -> list[RuntimeOutput]:
+    turn = _turn(get(output, "turnIndex", 0))
+    found: list[RuntimeOutput] = []
+    text = get(output, "text")
+    payload = get(output, "payload")
+    audio = get(output, "audio")
+    tool_calls = get(output, "toolCalls")
+    end = get(output, "endSession")
+    if isinstance(text, str) and text:
+        found.append(RuntimeText(text, turn))
+    if isinstance(payload, Mapping):
+        found.append(RuntimePayload(dict(payload), turn))
+    if isinstance(audio, str) and audio:
+        found.append(RuntimeAudio(_bytes(audio), turn))
+    if isinstance(tool_calls, Mapping):
+        calls = get(tool_calls, "toolCalls", [])
+        found.append(RuntimeToolCalls([c for c in calls if isinstance(c, Mapping)], turn))
+    if get(output, "turnCompleted", False) is True:
+        found.append(RuntimeTurnCompleted(turn))
+    if isinstance(end, Mapping):
+        found.append(RuntimeEndSession(_mapping(get(end, "metadata"))))
+    return found
+
+
+def _turn(value: object) -> int:
+    return int(value) if isinstance(value, int | float | str) and str(value).isdigit() else 0
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, altchars=b"-_" if "-" in text or "_" in text else None)
+    except (binascii.Error, ValueError):
+        raise RuntimeFailure(
+            "runtime.audio",
+            "the runtime sent audio that is not base64",
+            where="sessionOutput.audio",
+        ) from None

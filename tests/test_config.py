@@ -1,0 +1,67 @@
+"""Settings: three sources, ranked; each error names its key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway import config
+from gateway.errors import ConfigError
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "config").glob("*.yaml")), ids=lambda f: f.name)
+def test_every_sample_loads(file: Path) -> None:
+    config.load(file)
+
+
+def test_later_sources_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text("server: {port: 1, host: a.example, max_calls: 7}")
+    monkeypatch.setenv("VOICE_GATEWAY_SERVER__PORT", "2")
+    monkeypatch.setenv("VOICE_GATEWAY_SERVER__HOST", "b.example")
+    settings = config.load(file, ["server.port=3"])
+    assert (settings.server.port, settings.server.host) == (3, "b.example")
+    assert settings.server.max_calls == 7
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        (["server.prt=1"], "server.prt"),
+        (["server.port=99999"], "server.port"),
+        (["call.lead_ms=fast"], "call.lead_ms"),
+        (["speech.tts=festival"], "speech.tts"),
+    ],
+)
+def test_an_error_names_the_key(flags: list[str], named: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        config.load(flags=flags)
+    assert named in caught.value.message
+    assert caught.value.code == "config.value"
+
+
+def test_a_flag_without_a_value_is_refused() -> None:
+    with pytest.raises(ConfigError) as caught:
+        config.load(flags=["server.port"])
+    assert caught.value.code == "config.flag"
+
+
+@pytest.mark.parametrize(
+    ("content", "code"), [("a: [", "config.yaml"), ("- 1", "config.shape"), (None, "config.file")]
+)
+def test_a_bad_file_is_named(tmp_path: Path, content: str | None, code: str) -> None:
+    file = tmp_path / "settings.yaml"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(ConfigError) as caught:
+        config.load(file)
+    assert caught.value.code == code
+    assert str(file) in str(caught.value)
+
+
+def test_secrets_do_not_show() -> None:
+    settings = config.load(flags=["auth.tokens=[hunter2]"])
+    assert "hunter2" not in repr(settings)
