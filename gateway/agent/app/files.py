@@ -1,0 +1,209 @@
+"""The files of an exported app: a folder or a zip, read as one tree that cannot be left."""
+
+from __future__ import annotations
+
+import stat
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from gateway.errors import AppError
+
+MAX_MEMBERS = 10_000
+MAX_TOTAL_BYTES = 512 << 20
+MAX_FILE_BYTES = 128 << 20
+MAX_RATIO = 200
+"""Expansion of a zip as a whole beyond which it counts as a bomb; text packs to about 1:20."""
+RATIO_FREE_BYTES = 8 << 20
+"""Zips that expand to less than this are never judged by their ratio."""
+
+APP_FILES = ("app.yaml", "app.yml", "app.json")
+
+
+class AppFiles(Protocol):
+    """Read access to an app's files by path relative to the app root."""
+
+    origin: str
+
+    def paths(self) -> list[str]:
+        """All files, `/`-separated, sorted."""
+        ...
+
+    def read(self, rel: str) -> bytes:
+        """One file's bytes. Raises AppError app.path (leaves the app) or app.missing_file."""
+        ...
+
+
+def clean_path(rel: str) -> str:
+    """`rel` without `.` parts and with `/` only. Raises AppError where it leaves the app."""
+    text = rel.replace("\\", "/")
+    path = PurePosixPath(text)
+    if not text or "\0" in text or path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
+        raise AppError(
+            "app.path",
+            "path leaves the app",
+            where=rel[:200].replace("\0", "\\0"),
+            hint="Paths are relative to the app's root folder, without '..'.",
+        )
+    return str(path)
+
+
+def _missing(origin: str, rel: str) -> AppError:
+    return AppError(
+        "app.missing_file",
+        "the app has no such file",
+        where=f"{origin}:{rel}",
+        hint="Paths are relative to the app's root folder.",
+    )
+
+
+def _too_large(origin: str, rel: str) -> AppError:
+    return AppError(
+        "app.size", f"file is larger than {MAX_FILE_BYTES >> 20} MiB", where=f"{origin}:{rel}"
+    )
+
+
+class FolderFiles:
+    """An app in a folder. Symbolic links may point anywhere inside the folder only."""
+
+    def __init__(self, root: Path) -> None:
+        self.origin = str(root)
+        self._root = root.resolve()
+
+    def _inside(self, path: Path) -> bool:
+        return path.resolve().is_relative_to(self._root)
+
+    def _walk(self, folder: Path) -> Iterator[str]:
+        for entry in sorted(folder.iterdir()):
+            if entry.name.startswith(".") or not self._inside(entry):
+                continue
+            if entry.is_dir():
+                if not entry.is_symlink():
+                    yield from self._walk(entry)
+            elif entry.is_file():
+                yield entry.relative_to(self._root).as_posix()
+
+    def paths(self) -> list[str]:
+        """All files, hidden ones left out, sorted."""
+        return sorted(self._walk(self._root))
+
+    def read(self, rel: str) -> bytes:
+        """One file's bytes. Raises AppError."""
+        path = self._root / clean_path(rel)
+        if not self._inside(path):
+            raise AppError("app.path", "link leaves the app", where=f"{self.origin}:{rel}")
+        if not path.is_file():
+            raise _missing(self.origin, rel)
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise _too_large(self.origin, rel)
+        return path.read_bytes()
+
+
+class ZipFiles:
+    """An app in a zip, checked as a whole before anything of it is used; kept unpacked in memory.
+
+    The app's files may stand at the zip's root or in one root folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.origin = str(path)
+        self._content: dict[str, bytes] = {}
+        try:
+            with zipfile.ZipFile(path) as archive:
+                self._read(archive, path.stat().st_size)
+        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+            raise AppError(
+                "app.zip", f"not a zip that can be read: {error}", where=self.origin
+            ) from None
+
+    def _read(self, archive: zipfile.ZipFile, packed_bytes: int) -> None:
+        members = self._checked(archive, packed_bytes)
+        prefix = self._prefix(list(members))
+        budget = MAX_TOTAL_BYTES
+        for name, info in members.items():
+            if not name.startswith(prefix):
+                continue
+            with archive.open(info) as member:
+                data = member.read(min(MAX_FILE_BYTES, budget) + 1)
+            budget -= len(data)
+            # The directory of a zip may lie about sizes: what really comes out is counted too.
+            if len(data) > MAX_FILE_BYTES or budget < 0:
+                raise _too_large(self.origin, name)
+            self._content[name[len(prefix) :]] = data
+
+    def _checked(self, archive: zipfile.ZipFile, packed_bytes: int) -> dict[str, zipfile.ZipInfo]:
+        infos = archive.infolist()
+        if len(infos) > MAX_MEMBERS:
+            raise AppError(
+                "app.zip_members", f"zip has more than {MAX_MEMBERS} members", where=self.origin
+            )
+        members: dict[str, zipfile.ZipInfo] = {}
+        seen: set[str] = set()
+        total = 0
+        for info in infos:
+            where = f"{self.origin}:{info.filename[:200]!r}"
+            if info.filename.startswith("__MACOSX/"):
+                continue
+            try:
+                name = clean_path(info.filename)
+            except AppError:
+                raise AppError("app.zip_path", "zip member leaves the app", where=where) from None
+            mode = info.external_attr >> 16
+            if mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) and stat.S_IFMT(mode):
+                raise AppError("app.zip_link", "zip member is a link or device", where=where)
+            if info.flag_bits & 0x1:
+                raise AppError("app.zip_encrypted", "zip member is encrypted", where=where)
+            if info.is_dir():
+                continue
+            if name.casefold() in seen:
+                raise AppError("app.zip_duplicate", "zip has this member twice", where=where)
+            seen.add(name.casefold())
+            members[name] = info
+            total += info.file_size
+        if total > MAX_TOTAL_BYTES or (
+            total > RATIO_FREE_BYTES and total > MAX_RATIO * max(packed_bytes, 1)
+        ):
+            raise AppError(
+                "app.zip_size",
+                f"zip would expand to {total} bytes",
+                where=self.origin,
+                hint=f"At most {MAX_TOTAL_BYTES >> 20} MiB and {MAX_RATIO} times its own size.",
+            )
+        return members
+
+    def _prefix(self, names: list[str]) -> str:
+        if any(name in APP_FILES for name in names):
+            return ""
+        roots = {
+            name.split("/")[0]
+            for name in names
+            if name.count("/") == 1 and name.split("/")[1] in APP_FILES
+        }
+        if len(roots) == 1:
+            return roots.pop() + "/"
+        raise AppError(
+            "app.no_app_file",
+            "no app.yaml or app.json at the root of the zip or in its one folder",
+            where=self.origin,
+        )
+
+    def paths(self) -> list[str]:
+        """All files, sorted."""
+        return sorted(self._content)
+
+    def read(self, rel: str) -> bytes:
+        """One file's bytes. Raises AppError."""
+        data = self._content.get(clean_path(rel))
+        if data is None:
+            raise _missing(self.origin, rel)
+        return data
+
+
+def open_files(path: Path) -> AppFiles:
+    """The files of the app at `path`, a folder or a zip. Raises AppError."""
+    if path.is_dir():
+        return FolderFiles(path)
+    if path.is_file():
+        return ZipFiles(path)
+    raise AppError("app.missing", "no such folder or zip", where=str(path))
