@@ -61,20 +61,22 @@ class Ticker:
     def _schedule(self) -> None:
         if not self._where:
             return
-        now_slot = int((self._loop.time() - self._origin) * BUCKETS / FRAME_S)
-        if now_slot - self._slot > BUCKETS:
-            # Woken after an idle stretch or a stall longer than a frame: members that missed a
-            # whole frame get one tick now and catch up inside the engine.
-            self._slot = now_slot - BUCKETS + 1
+        self._skip_missed(self._loop.time())
         for slot in range(self._slot, self._slot + BUCKETS):
             if self._buckets[slot % BUCKETS]:
                 self._slot = slot
                 break
         self._handle = self._loop.call_at(self._due(self._slot), self._run)
 
+    def _skip_missed(self, now: float) -> None:
+        """After an idle stretch or a stall each member gets one tick; the engine catches up."""
+        now_slot = int((now - self._origin) * BUCKETS / FRAME_S)
+        self._slot = max(self._slot, now_slot - BUCKETS + 1)
+
     def _run(self) -> None:
         self._handle = None
         now = self._loop.time()
+        self._skip_missed(now)
         while self._where and self._due(self._slot) <= now + 1e-6:
             due = self._due(self._slot)
             members = self._buckets[self._slot % BUCKETS]

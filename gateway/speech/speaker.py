@@ -91,9 +91,7 @@ class Speaker:
             words = prepare(sentence)
             if not words:
                 continue
-            while self._sink.buffered_s() > AHEAD_S and utterance_id not in self._cancelled:
-                await asyncio.sleep(WAIT_S)
-            if utterance_id in self._cancelled:
+            if not await self._room(utterance_id):
                 return
             try:
                 pcm = await self._synthesiser.synthesise(
@@ -106,3 +104,12 @@ class Speaker:
                 return
             apply(self._sink.speech_audio(utterance_id, sentence, pcm, now()))
         apply(self._sink.speech_finished(utterance_id, now()))
+
+    async def _room(self, utterance_id: int) -> bool:
+        """Wait until the engine has little enough ahead; False once the utterance is cancelled."""
+        while utterance_id not in self._cancelled:
+            if self._sink.buffered_s() <= AHEAD_S:
+                return True
+            # The buffer drains by the playout clock alone, so there is nothing to be woken by.
+            await asyncio.sleep(WAIT_S)
+        return False
