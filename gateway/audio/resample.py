@@ -129,6 +129,8 @@ class Resampler:
         bank = self._bank
         if bank is None:
             return pcm
+        if not pcm:
+            return b""
         samples = np.frombuffer(pcm, "<i2")
         if len(samples) <= _SLICE:
             return self._step(bank, samples)
