@@ -9,10 +9,20 @@ import multiprocessing
 import threading
 from collections.abc import AsyncIterator, Iterator
 
+import hypothesis
 import psutil
 import pytest
 
 SETTLE_S = 5.0
+
+# A shared machine may be slow at any moment; a found example must be found again.
+hypothesis.settings.register_profile(
+    "project",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("project")
 
 
 def _children() -> set[int]:

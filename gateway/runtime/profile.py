@@ -1,0 +1,52 @@
+"""How calls of an app behave: its `audioProcessingConfig` under the operator's settings."""
+
+from __future__ import annotations
+
+from gateway.agent.app import App
+from gateway.call.profile import CallProfile, VoiceConfig
+from gateway.config import Settings
+from gateway.errors import AppError
+
+RATE_MIN, RATE_MAX = 0.25, 2.0
+
+
+def call_profile(app: App, settings: Settings) -> CallProfile:
+    """The profile of every call of `app`. Raises AppError naming the key at fault."""
+    audio = app.audio_processing_config
+    voices: dict[str, VoiceConfig] = {}
+    for language, config in audio.synthesize_speech_configs.items():
+        rate = config.speaking_rate or 1.0
+        if not RATE_MIN <= rate <= RATE_MAX:
+            raise AppError(
+                "app.speaking_rate",
+                f"speakingRate {rate:g} is outside [{RATE_MIN}, {RATE_MAX}]",
+                where=f"app:audioProcessingConfig.synthesizeSpeechConfigs.{language}.speakingRate",
+                hint="1.0 is normal speed; leave it out for the default.",
+            )
+        voices[language] = VoiceConfig(config.voice, rate, config.model, config.instruction)
+    call = settings.call
+    inactivity_s = app.inactivity_s if call.inactivity_s is None else call.inactivity_s
+    return CallProfile(
+        language=app.language,
+        voices=voices,
+        variables=frozenset(app.variable_declarations),
+        inactivity_s=inactivity_s or None,
+        disable_barge_in=audio.barge_in_config.disable_barge_in
+        or app.channel_profile.disable_barge_in_control,
+        barge_in_awareness=audio.barge_in_config.barge_in_awareness,
+        disable_dtmf=app.channel_profile.disable_dtmf,
+        lead_ms=call.lead_ms,
+        barge_in_by_speech=call.barge_in_by_speech,
+        dtmf_finish_digit=call.dtmf_finish_digit,
+        dtmf_timeout_s=call.dtmf_timeout_s,
+        dtmf_max_digits=call.dtmf_max_digits,
+        start_timeout_s=settings.runtime.start_timeout_s,
+        turn_timeout_s=settings.runtime.turn_timeout_s,
+        drain_s=call.drain_s,
+        max_call_s=call.max_call_s,
+        fallback_message=call.fallback_message,
+        vad_start=call.vad_start,
+        vad_stop=call.vad_stop,
+        pause_s=call.pause_s,
+        end_silence_s=call.end_silence_s,
+    )

@@ -1,0 +1,132 @@
+"""The runtime language: inputs parse with the published protos, outputs are read tolerantly."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+from typing import Any
+
+import pytest
+from google.cloud.ces_v1 import BidiSessionClientMessage
+from google.protobuf import json_format
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.call.events import (
+    InputType,
+    RuntimeAudio,
+    RuntimeEndSession,
+    RuntimeInterruption,
+    RuntimePayload,
+    RuntimeText,
+    RuntimeToolCalls,
+    RuntimeTurnCompleted,
+    ToRuntime,
+)
+from gateway.errors import RuntimeFailure
+from gateway.runtime.messages import (
+    RuntimeGoAway,
+    RuntimeTranscript,
+    outputs,
+    realtime_input,
+    session_config,
+)
+
+SESSION = "projects/p/locations/l/apps/a/sessions/call-0001"
+
+
+def _parses(message: dict[str, Any]) -> None:
+    json_format.ParseDict(message, BidiSessionClientMessage.pb()())
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        ToRuntime(InputType.TEXT, text="hello"),
+        ToRuntime(InputType.TEXT, text="", will_continue=True),
+        ToRuntime(InputType.EVENT, text="session start"),
+        ToRuntime(InputType.DTMF, text="1234#"),
+        ToRuntime(InputType.VARIABLES, data={"customer": "4711", "deep": {"a": [1, None]}}),
+        ToRuntime(InputType.TOOL_RESPONSES, items=({"id": "1", "response": {"output": 3}},)),
+    ],
+    ids=lambda item: item.type.value,
+)
+def test_every_input_parses_with_the_published_protos(item: ToRuntime) -> None:
+    _parses(realtime_input(item))
+
+
+def test_the_configuration_parses_and_asks_for_text() -> None:
+    message = session_config(
+        SESSION,
+        {
+            "entryAgent": "projects/p/locations/l/apps/a/agents/x",
+            "inputAudioConfig": {"audioEncoding": "MULAW", "sampleRateHertz": 8000},
+        },
+    )
+    _parses(message)
+    assert "inputAudioConfig" not in message["config"]
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ({"sessionOutput": {"text": "Hi", "turnIndex": 2}}, [RuntimeText("Hi", 2)]),
+        ({"session_output": {"text": "Hi", "turn_index": 2}}, [RuntimeText("Hi", 2)]),
+        (
+            {"sessionOutput": {"payload": {"a": 1}, "turnIndex": 1}},
+            [RuntimePayload({"a": 1}, 1)],
+        ),
+        (
+            {"sessionOutput": {"turnIndex": 3, "turnCompleted": True}},
+            [RuntimeTurnCompleted(3)],
+        ),
+        (
+            {"sessionOutput": {"text": "Bye", "turnIndex": 3, "turnCompleted": True}},
+            [RuntimeText("Bye", 3), RuntimeTurnCompleted(3)],
+        ),
+        (
+            {"sessionOutput": {"audio": base64.b64encode(b"\xff\xfe").decode(), "turnIndex": 1}},
+            [RuntimeAudio(b"\xff\xfe", 1)],
+        ),
+        (
+            {"sessionOutput": {"toolCalls": {"toolCalls": [{"id": "1"}]}, "turnIndex": 1}},
+            [RuntimeToolCalls([{"id": "1"}], 1)],
+        ),
+        (
+            {"endSession": {"metadata": {"reason": "done"}}},
+            [RuntimeEndSession({"reason": "done"})],
+        ),
+        ({"end_session": {}}, [RuntimeEndSession({})]),
+        (
+            {"sessionOutput": {"endSession": {"metadata": {"reason": "x"}}, "turnIndex": 1}},
+            [RuntimeEndSession({"reason": "x"})],
+        ),
+        ({"interruptionSignal": {"bargeIn": True}}, [RuntimeInterruption(True)]),
+        ({"interruption_signal": {}}, [RuntimeInterruption(False)]),
+        ({"goAway": {}}, [RuntimeGoAway()]),
+        ({"recognitionResult": {"transcript": "yes"}}, [RuntimeTranscript("yes")]),
+        ({"somethingNew": {}}, []),
+        ({"sessionOutput": {"turnIndex": 1, "diagnosticInfo": {}}}, []),
+    ],
+)
+def test_outputs_are_read_in_either_spelling_and_place(
+    message: dict[str, Any], expected: list[Any]
+) -> None:
+    assert outputs(message) == expected
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=8,
+)
+NAMES = st.sampled_from(
+    ["sessionOutput", "endSession", "goAway", "interruptionSignal", "recognitionResult"]
+)
+FIELDS = st.sampled_from(["text", "audio", "payload", "turnIndex", "turnCompleted", "toolCalls"])
+
+
+@given(st.dictionaries(NAMES, JSON | st.dictionaries(FIELDS, JSON)))
+def test_no_message_of_a_runtime_breaks_the_reader(message: dict[str, Any]) -> None:
+    with contextlib.suppress(RuntimeFailure):
+        outputs(message)
