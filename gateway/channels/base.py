@@ -247,6 +247,15 @@ class Close:
     reason: str = ""
 
 
+MAX_REASON_BYTES = 123
+"""Longest close reason: a websocket control frame holds 125 bytes, two of them the code."""
+
+
+def close_reason(text: str) -> str:
+    """`text` cut to what fits a close frame, never inside a character."""
+    return text.encode("utf-8", "replace")[:MAX_REASON_BYTES].decode("utf-8", "ignore")
+
+
 class Channel(Protocol):
     """One call's codec of one dialect."""
 

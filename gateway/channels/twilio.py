@@ -1,0 +1,252 @@
+"""Twilio Media Streams, bidirectional: JSON text messages, mu-law at 8 kHz both ways.
+
+Before `start` only audio is passed on (the session keeps it); keys and marks are dropped, since
+neither can exist yet. Unknown events are ignored. How a broken peer is closed:
+
+    1002  wrong order: `stop` before `start`, a second `start`
+    1003  a binary message
+    1007  not JSON, a field of the wrong type, audio that is not base64, another media format
+    1008  a `start` for another call than the media token was issued for
+
+Field names: Twilio's published description of Media Streams.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar
+
+import msgspec
+import orjson
+import pybase64
+
+from gateway.audio.formats import MULAW_8K
+from gateway.channels.base import (
+    AudioIn,
+    Capabilities,
+    ChannelCommand,
+    ChannelEvent,
+    Clear,
+    Close,
+    DtmfIn,
+    Ended,
+    Hangup,
+    MarkReached,
+    Marks,
+    SendMark,
+    Started,
+    Transfer,
+    Wire,
+    close_reason,
+)
+from gateway.errors import ProtocolError
+
+CAPABILITIES: Final = Capabilities(
+    dialect="twilio",
+    marks=Marks.NATIVE,
+    native_clear=True,
+    max_lead_ms=1000,
+    kickoff=True,
+    continuous=False,
+    max_message_bytes=65536,
+    # The platform sends audio all the time, silence included.
+    receive_idle_s=15.0,
+)
+
+T = TypeVar("T")
+
+DTMF_KEYS: Final = frozenset("0123456789*#ABCD")
+_KNOWN: Final = frozenset({"connected", "start", "media", "dtmf", "mark", "stop"})
+
+
+class _Media(msgspec.Struct):
+    payload: bytes
+    track: str = "inbound"
+
+
+class _MediaFormat(msgspec.Struct, rename="camel"):
+    encoding: str = "audio/x-mulaw"
+    sample_rate: int = 8000
+    channels: int = 1
+
+
+class _Start(msgspec.Struct, rename="camel"):
+    call_sid: str
+    stream_sid: str = ""
+    custom_parameters: dict[str, Any] = msgspec.field(default_factory=dict)
+    media_format: _MediaFormat = msgspec.field(default_factory=_MediaFormat)
+
+
+class _Dtmf(msgspec.Struct):
+    digit: str | int
+
+
+class _Mark(msgspec.Struct):
+    name: str
+
+
+class _Message(msgspec.Struct, rename="camel"):
+    event: str
+    stream_sid: str = ""
+    media: _Media | None = None
+    mark: _Mark | None = None
+    dtmf: _Dtmf | None = None
+    start: _Start | None = None
+
+
+class _Envelope(msgspec.Struct):
+    event: str
+
+
+# Not strict: the platform writes numbers as strings.
+_decode = msgspec.json.Decoder(_Message, strict=False).decode
+_decode_envelope = msgspec.json.Decoder(_Envelope).decode
+
+
+class TwilioChannel:
+    """The codec of one Media Stream; `expected_call_id`: the call its token was issued for."""
+
+    def __init__(self, expected_call_id: str = "") -> None:
+        self._expected_call_id = expected_call_id
+        self._started = False
+        self._stopped = False
+        self._media_prefix = ""
+        self._stream_sid_json = ""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What Twilio can do."""
+        return CAPABILITIES
+
+    def receive(self, message: Wire) -> list[ChannelEvent]:
+        """Take one message. Raises ProtocolError as the module says."""
+        if not isinstance(message, str):
+            raise ProtocolError(
+                "protocol.binary", "a binary message where text is spoken", close_code=1003
+            )
+        if self._stopped:
+            return []
+        parsed = self._parse(message)
+        if parsed is None:
+            return []
+        event = parsed.event
+        if event == "media":
+            media = _given(parsed.media, "media")
+            if not media.payload or media.track != "inbound":
+                return []
+            return [AudioIn(media.payload)]
+        if event == "start":
+            return [self._start(parsed, _given(parsed.start, "start"))]
+        if event == "stop":
+            if not self._started:
+                raise ProtocolError(
+                    "protocol.order", "stop came before start", where="event", close_code=1002
+                )
+            self._stopped = True
+            return [Ended()]
+        if not self._started:
+            return []
+        if event == "mark":
+            return [MarkReached(_given(parsed.mark, "mark").name)]
+        if event == "dtmf":
+            digit = str(_given(parsed.dtmf, "dtmf").digit).upper()
+            if len(digit) != 1 or digit not in DTMF_KEYS:
+                raise ProtocolError("protocol.dtmf", "not a telephone key", where="dtmf.digit")
+            return [DtmfIn(digit)]
+        return []
+
+    def _parse(self, message: str) -> _Message | None:
+        try:
+            return _decode(message)
+        except msgspec.ValidationError as error:
+            fault = ProtocolError("protocol.shape", f"message has a wrong shape: {error}")
+            try:
+                known = _decode_envelope(message).event in _KNOWN
+            except msgspec.MsgspecError:
+                raise fault from None
+            if known:
+                raise fault from None
+            return None
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            raise ProtocolError("protocol.json", f"message is not JSON: {error}") from None
+
+    def _start(self, message: _Message, start: _Start) -> Started:
+        if self._started:
+            raise ProtocolError("protocol.started_twice", "a second start", close_code=1002)
+        stream_sid = start.stream_sid or message.stream_sid
+        if not start.call_sid or not stream_sid:
+            raise ProtocolError("protocol.shape", "start names no call or no stream", where="start")
+        if self._expected_call_id and start.call_sid != self._expected_call_id:
+            raise ProtocolError(
+                "protocol.other_call",
+                "the media token belongs to another call",
+                where="start.callSid",
+                close_code=1008,
+            )
+        audio = start.media_format
+        if audio != _MediaFormat():
+            raise ProtocolError(
+                "protocol.format",
+                f"only audio/x-mulaw at 8000 Hz mono is spoken, not {audio.encoding} at "
+                f"{audio.sample_rate} Hz with {audio.channels} channel(s)",
+                where="start.mediaFormat",
+            )
+        self._started = True
+        self._stream_sid_json = orjson.dumps(stream_sid).decode()
+        self._media_prefix = (
+            f'{{"event":"media","streamSid":{self._stream_sid_json},"media":{{"payload":"'
+        )
+        custom = start.custom_parameters
+        return Started(
+            call_id=start.call_sid,
+            channel_id=stream_sid,
+            from_=_text(custom, "from", "From"),
+            to=_text(custom, "to", "To"),
+            language=_text(custom, "language"),
+            in_format=MULAW_8K,
+            out_format=MULAW_8K,
+            custom=custom,
+        )
+
+    def audio(self, data: bytes, turn: int) -> str:
+        """One `media` message; `data` is mu-law of any length."""
+        if not self._started:
+            raise RuntimeError("audio cannot be sent before the stream has started")
+        return f'{self._media_prefix}{pybase64.b64encode_as_string(data)}"}}}}'
+
+    def command(self, command: ChannelCommand) -> list[Wire | Close]:
+        """Marks, clear, hang-up and transfer.
+
+        The last two close the socket: the call goes on with the TwiML that follows `<Connect>`.
+        """
+        if isinstance(command, SendMark):
+            name = orjson.dumps(command.name).decode()
+            return [
+                f'{{"event":"mark","streamSid":{self._stream_sid_json},"mark":{{"name":{name}}}}}'
+            ]
+        if isinstance(command, Clear):
+            return [f'{{"event":"clear","streamSid":{self._stream_sid_json}}}']
+        if isinstance(command, Hangup):
+            return [Close(1000, command.reason.value)]
+        if isinstance(command, Transfer):
+            return [Close(1000, "transferred")]
+        return []
+
+    def protocol_close(self, error: Exception) -> list[Wire | Close]:
+        """Only a close: the dialect has no message for errors."""
+        if isinstance(error, ProtocolError):
+            return [Close(error.close_code, close_reason(str(error)))]
+        return [Close(1011, "internal error")]
+
+
+def _given(part: T | None, name: str) -> T:
+    if part is None:
+        raise ProtocolError("protocol.shape", f"a {name} event without {name}", where=name)
+    return part
+
+
+def _text(custom: dict[str, Any], *names: str) -> str:
+    for name in names:
+        value = custom.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return ""
