@@ -306,9 +306,27 @@ def test_a_failed_session_closes_as_internal_and_a_gone_client_plainly() -> None
 # ---- anything at all
 
 NAMES = st.sampled_from(
-    "config realtimeInput realtime_input session inputAudioConfig audioEncoding sampleRateHertz "
-    "audio text dtmf event variables toolResponses willContinue image entryAgent id toolsetTool "
-    "response".split()
+    [
+        "config",
+        "realtimeInput",
+        "realtime_input",
+        "session",
+        "inputAudioConfig",
+        "audioEncoding",
+        "sampleRateHertz",
+        "audio",
+        "text",
+        "dtmf",
+        "event",
+        "variables",
+        "toolResponses",
+        "willContinue",
+        "image",
+        "entryAgent",
+        "id",
+        "toolsetTool",
+        "response",
+    ]
 )
 JSON = st.recursive(
     st.none()

@@ -220,8 +220,22 @@ JSON = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                "event start media mark dtmf streamSid callSid payload digit name track "
-                "customParameters mediaFormat sampleRate".split()
+                [
+                    "event",
+                    "start",
+                    "media",
+                    "mark",
+                    "dtmf",
+                    "streamSid",
+                    "callSid",
+                    "payload",
+                    "digit",
+                    "name",
+                    "track",
+                    "customParameters",
+                    "mediaFormat",
+                    "sampleRate",
+                ]
             ),
             inner,
             max_size=5,
