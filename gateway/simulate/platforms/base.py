@@ -1,0 +1,139 @@
+"""A dialect seen from the far side: what a platform does with its socket and play-out buffer.
+
+Written from the platforms' own descriptions and sharing no codec with `gateway.channels`, so that
+a mistake there shows here. Sans-IO: messages in, messages out; the owner brings the 20 ms clock.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from gateway.audio.formats import AudioFormat, Pcm
+from gateway.errors import ProtocolError
+
+Wire = str | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who calls. `call_id` is the platform's own and names the call on the gateway as well."""
+
+    call_id: str
+    from_: str = ""
+    to: str = ""
+    variables: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """20 ms of what the caller hears, and what the platform has to say because it was played."""
+
+    pcm: Pcm
+    replies: tuple[Wire, ...] = ()
+
+
+class Platform(Protocol):
+    """One call's platform side of one dialect."""
+
+    in_format: AudioFormat
+    """What the platform sends."""
+    out_format: AudioFormat
+    """What the gateway sends."""
+
+    @property
+    def finished(self) -> bool:
+        """The gateway ended the call in the dialect's words and everything was played."""
+        ...
+
+    def open(self) -> list[Wire]:
+        """Messages as soon as the socket is open."""
+        ...
+
+    def media(self, pcm: Pcm | None) -> list[Wire]:
+        """Messages for 20 ms of caller audio (PCM at the input rate); None: silence."""
+        ...
+
+    def digit(self, digit: str) -> list[Wire]:
+        """Messages for one key."""
+        ...
+
+    def hangup(self) -> list[Wire]:
+        """Messages when the caller hangs up; the owner closes the socket after them."""
+        ...
+
+    def receive(self, message: Wire) -> list[Wire]:
+        """Take a gateway message; answer at once. Raises ProtocolError on what is not allowed."""
+        ...
+
+    def play(self) -> Played:
+        """Play the next 20 ms."""
+        ...
+
+
+class PlayoutBuffer:
+    """Encoded audio and marks in order of arrival; plays one frame at a time."""
+
+    def __init__(self, audio: AudioFormat) -> None:
+        self._format = audio
+        self._items: deque[bytes | str] = deque()
+        self._buffered_bytes = 0
+
+    @property
+    def buffered_s(self) -> float:
+        """Seconds of audio waiting."""
+        return self._buffered_bytes / (self._format.rate_hz * self._format.sample_bytes)
+
+    def push(self, data: bytes) -> None:
+        """Append encoded audio."""
+        if data:
+            self._items.append(data)
+            self._buffered_bytes += len(data)
+
+    def mark(self, name: str) -> list[str]:
+        """Append a mark; with nothing before it, it is reached at once and returned."""
+        if not self._items:
+            return [name]
+        self._items.append(name)
+        return []
+
+    def clear(self) -> list[str]:
+        """Drop all audio; every waiting mark comes back."""
+        names = [item for item in self._items if isinstance(item, str)]
+        self._items.clear()
+        self._buffered_bytes = 0
+        return names
+
+    def take(self) -> tuple[bytes, list[str]]:
+        """One frame of encoded audio (silence where there is none) and the marks now reached."""
+        wanted = self._format.frame_bytes
+        parts: list[bytes] = []
+        names: list[str] = []
+        while self._items:
+            item = self._items[0]
+            if isinstance(item, str):
+                names.append(item)
+                self._items.popleft()
+                continue
+            if wanted == 0:
+                break
+            piece = item[:wanted]
+            parts.append(piece)
+            wanted -= len(piece)
+            self._buffered_bytes -= len(piece)
+            if len(piece) == len(item):
+                self._items.popleft()
+            else:
+                self._items[0] = item[len(piece) :]
+        if wanted:
+            parts.append(self._format.silence[:wanted])
+        return b"".join(parts), names
+
+
+def complain(dialect: str, message: str) -> ProtocolError:
+    """The platform's objection to what the gateway sent."""
+    return ProtocolError(
+        "protocol.gateway", f"the gateway broke the {dialect} dialect: {message}", close_code=1002
+    )
