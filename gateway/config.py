@@ -108,6 +108,8 @@ class SpeechSettings(Section):
     timeout_s: float = Field(20.0, gt=0)
     queue_size: int = Field(256, ge=1)
     """Jobs waiting for a worker; more are refused (speech.busy)."""
+    cache_bytes: int = Field(16 << 20, ge=0)
+    """Synthesised sentences kept for the next call that needs them."""
     seed: int = 0
 
 
@@ -126,6 +128,8 @@ class AssetSettings(Section):
     """If set, only these hosts (exact, or `*.example.com`) and buckets (`gs://bucket`)."""
     gcs_endpoint: str | None = None
     """Storage emulator or private endpoint; also STORAGE_EMULATOR_HOST."""
+    ca_file: Path | None = None
+    """Certificate authorities (PEM) trusted for https:// besides the system's."""
     workers: int = Field(4, ge=1)
 
 
