@@ -3,7 +3,7 @@
 Known by their first bytes: WAV (PCM, float, A-law, mu-law, extensible), AU, AIFF, FLAC, OGG, MP3.
 Known by the name's ending, without a header, 8000 Hz unless the name says otherwise:
 `.ulaw .mulaw .ul` (mu-law), `.alaw .al` (A-law), `.raw .pcm .l16` (16-bit, little endian).
-A name states another rate as `clip_16000.raw`, `clip.raw;rate=16000` or `clip.raw?rate=16000`.
+A name states another rate as `clip_16000.raw` or `clip.raw;rate=16000`, a URL as `?rate=16000` too.
 """
 
 from __future__ import annotations
@@ -56,6 +56,11 @@ class Clip:
     def seconds(self) -> float:
         """Length in seconds."""
         return len(self.pcm) / 2 / self.rate_hz
+
+
+def without_rate(name: str) -> str:
+    """The name under which a file is stored: a trailing `;rate=16000` is for the decoder only."""
+    return re.sub(r";rate=\d+$", "", name)
 
 
 def decode(data: bytes, name: str, max_seconds: float = 600.0) -> Clip:
