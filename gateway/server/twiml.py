@@ -1,0 +1,25 @@
+"""The TwiML answer that sends a call to its media socket."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+from xml.etree import ElementTree
+
+MAX_PARAMETER_CHARS: Final = 499
+"""Name and value together; the platform takes fewer than 500."""
+
+
+def connect_stream(url: str, parameters: Mapping[str, str]) -> bytes:
+    """`<Response><Connect><Stream url><Parameter…>`; parameters that do not fit are left out."""
+    response = ElementTree.Element("Response")
+    stream = ElementTree.SubElement(
+        ElementTree.SubElement(response, "Connect"), "Stream", {"url": url}
+    )
+    for name, value in parameters.items():
+        # XML cannot spell control characters.
+        shown = "".join(char for char in value if char.isprintable())
+        if shown and len(name) + len(shown) <= MAX_PARAMETER_CHARS:
+            ElementTree.SubElement(stream, "Parameter", {"name": name, "value": shown})
+    body: bytes = ElementTree.tostring(response, encoding="utf-8", xml_declaration=True)
+    return body
