@@ -67,7 +67,7 @@ class _Job(Generic[T]):
             # The kill arrived between the end of the app code and the mark that it has ended.
             self._returned = True
             error = error or late
-        self._fn = _nothing
+        del self._fn  # What it holds must not outlive the call.
         try:
             self._loop.call_soon_threadsafe(self._deliver, result, error)
         except RuntimeError:
@@ -95,10 +95,6 @@ class _Job(Generic[T]):
                     ctypes.c_ulong(ident), ctypes.py_object(Killed)
                 )
         return False
-
-
-def _nothing() -> None:
-    return None
 
 
 class AppCodeExit(RuntimeFailure):
@@ -134,7 +130,7 @@ class ThreadRunner:
 
         def ended(_future: asyncio.Future[T]) -> None:
             timer.cancel()
-            self._jobs.discard(job)  # type: ignore[arg-type]
+            self._jobs.discard(job)
 
         job.future.add_done_callback(ended)
         job.thread.start()

@@ -1,15 +1,321 @@
-"""One BidiRunSession as a server: inputs, turns, interruption, end."""
+"""One BidiRunSession as a server: inputs, turns, interruption, end.
+
+`serve_link` serves one connection. A session outlives its connection for a while when a
+`SessionStore` is given, so that the client may take it up again by the same name.
+"""
 
 from __future__ import annotations
 
-from gateway.agent.app import App
+import asyncio
+import json
+import logging
+from typing import Any
+
+from gateway import bidi
+from gateway.agent import inputs, loop, variables
+from gateway.agent.app.models import App
+from gateway.agent.app.models import Tool as AppTool
+from gateway.agent.code import AppCode
+from gateway.agent.conversation import Conversation, Engine
 from gateway.agent.link import Link
+from gateway.agent.models.choose import choose_model
+from gateway.agent.platform import Part
 from gateway.agent.runner import CodeRunner
+from gateway.agent.tools.client import ClientCalls
+from gateway.agent.tools.execute import run_python
+from gateway.agent.turn import Turn, TurnCancelled, clean_json
 from gateway.config import Settings
+from gateway.errors import GatewayError, ProtocolError
+
+log = logging.getLogger("gateway.agent")
+
+KEEP_S = 300.0
+MAX_SESSIONS = 1000
+MAX_UNSENT = 256
+MAX_PENDING_PARTS = 1000
+MAX_ASYNC = 16
+CLOSE_WAIT_S = 5.0
+"""How long the client may take to close after `endSession`."""
+SEND_TIMEOUT_S = 10.0
+OPEN_TURN_S = 15.0
+"""How long a turn that the caller has opened and not completed holds back the agent's own turns."""
+
+
+def build_engine(app: App, settings: Settings, runner: CodeRunner) -> Engine:
+    """What all sessions share. Raises AppError (code, script or model of the app)."""
+    code = AppCode(app)
+    for warning in (*app.warnings, *code.warnings):
+        log.warning("%s: %s (%s)", warning.code, warning.message, warning.where)
+    return Engine(
+        app=app, code=code, model=choose_model(app, settings), settings=settings, runner=runner
+    )
+
+
+class AgentSession:
+    """One session: its conversation, its turns and the connection it speaks over, if any."""
+
+    def __init__(self, engine: Engine, config: inputs.Config) -> None:
+        self.name = config.session
+        self.ended = asyncio.Event()
+        self._engine = engine
+        self._conversation = Conversation(
+            engine,
+            config.identity,
+            self._entry_agent(engine.app, config),
+            start_async=self._start_async,
+        )
+        self._client = ClientCalls()
+        self._link: Link | None = None
+        self._unsent: list[dict[str, Any]] = []
+        self._turn: Turn | None = None
+        self._open: list[Part] = []
+        self._is_open = False
+        self._pending: list[Part] = []
+        self._ready = False
+        self._hangup = False
+        self._finished_async: list[Part] = []
+        self._wake = asyncio.Event()
+        self._async_tasks: set[asyncio.Task[None]] = set()
+        self._open_timer: asyncio.TimerHandle | None = None
+        for role, texts in config.history:
+            parts = [Part(text=text) for text in texts]
+            if role == "user":
+                self._conversation.add_user(parts)
+            else:
+                self._conversation.add_model(parts)
+        self._pump_task = asyncio.create_task(self._pump())
+
+    @staticmethod
+    def _entry_agent(app: App, config: inputs.Config) -> Any:
+        if not config.entry_agent:
+            return app.root_agent
+        for agent in app.agents.values():
+            if config.entry_agent in (agent.display_name, agent.definition.name):
+                return agent
+        raise inputs.invalid("the app has no such entryAgent", "config.entryAgent")
+
+    # ---- connection
+
+    async def attach(self, link: Link) -> None:
+        """Speak over this connection from now on; what could not be sent before goes out."""
+        old, self._link = self._link, link
+        if old is not None:
+            await old.aclose(1000, "the session goes on elsewhere")
+        unsent, self._unsent = self._unsent, []
+        for message in unsent:
+            await self._send(message)
+
+    def detach(self, link: Link) -> bool:
+        """The connection is gone. True where it was the current one."""
+        if self._link is not link:
+            return False
+        self._link = None
+        return True
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        link = self._link
+        if link is None:
+            # The oldest go first: what a client that comes back needs most is the latest.
+            self._unsent = [*self._unsent[-(MAX_UNSENT - 1) :], message]
+            return
+        try:
+            async with asyncio.timeout(SEND_TIMEOUT_S):
+                await link.send(message)
+        except TimeoutError:
+            log.error("session %s: the client does not read", self._id)
+            self._link = None
+            await link.aclose(1008, "the client does not read")
+
+    @property
+    def _id(self) -> str:
+        return self._conversation.identity.session
+
+    async def aclose(self) -> None:
+        """End everything that the session runs."""
+        self.ended.set()
+        if self._open_timer is not None:
+            self._open_timer.cancel()
+        tasks = [self._pump_task, *self._async_tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # ---- inputs
+
+    async def take(self, message: dict[str, Any]) -> None:
+        """Act on one message of the client. Raises ProtocolError."""
+        given = inputs.read_input(message)
+        if self.ended.is_set():
+            return
+        if isinstance(given, inputs.SetVariables):
+            self._conversation.state.update(variables.accepted(self._engine.app, given.values))
+        elif isinstance(given, inputs.ToolAnswers):
+            self._client.answer(given.items)
+        else:
+            await self._take_user(given)
+
+    async def _take_user(self, given: inputs.UserInput) -> None:
+        if len(self._open) + len(self._pending) + len(given.parts) > MAX_PENDING_PARTS:
+            raise ProtocolError(
+                "protocol.flood", "too much input before the agent could answer", close_code=1008
+            )
+        self._open.extend(given.parts)
+        if given.complete:
+            self._close_open()
+            self._pending.extend(self._open)
+            self._open = []
+            self._hangup = self._hangup or given.hangup
+            self._ready = True
+        elif not self._is_open:
+            self._is_open = True
+            running = asyncio.get_running_loop()
+            self._open_timer = running.call_later(OPEN_TURN_S, self._close_open)
+        # The caller's turn begins: whatever the agent was saying or thinking is over.
+        if self._turn is not None:
+            await self._turn.cancel()
+        self._wake.set()
+
+    def _close_open(self) -> None:
+        self._is_open = False
+        if self._open_timer is not None:
+            self._open_timer.cancel()
+            self._open_timer = None
+        self._wake.set()
+
+    # ---- turns
+
+    async def _pump(self) -> None:
+        while not self.ended.is_set():
+            await self._wake.wait()
+            self._wake.clear()
+            while (parts := self._next_input()) is not None:
+                hangup, self._hangup = self._hangup, False
+                await self._run(parts, hangup)
+                if self.ended.is_set():
+                    return
+
+    def _next_input(self) -> list[Part] | None:
+        """The parts that the next turn answers; None: nothing to do now."""
+        if not self._ready and (self._is_open or not self._finished_async):
+            return None
+        parts = [*self._finished_async, *self._pending]
+        self._finished_async, self._pending, self._ready = [], [], False
+        return parts
+
+    async def _run(self, parts: list[Part], hangup: bool) -> None:
+        conversation = self._conversation
+        conversation.turn_index += 1
+        turn = self._turn = Turn(conversation.turn_index, self._send)
+        try:
+            await loop.run_turn(conversation, turn, self._client, parts)
+        except TurnCancelled:
+            log.debug("session %s: turn %d was cut short", self._id, turn.index)
+        except Exception as error:
+            expected = isinstance(error, GatewayError)
+            log.error(
+                "session %s: turn %d failed: %s",
+                self._id,
+                turn.index,
+                error if expected else type(error).__name__,
+                exc_info=not expected,
+            )
+            await self._say_sorry(turn)
+        finally:
+            self._turn = None
+        await turn.complete()
+        if turn.end_metadata is not None:
+            await self._end(turn.end_metadata)
+        elif hangup:
+            await self._end({"reason": "remote_disconnected"})
+
+    async def _say_sorry(self, turn: Turn) -> None:
+        try:
+            await loop.apologise(self._conversation, turn)
+        except TurnCancelled:
+            log.debug("session %s: turn %d was cut short", self._id, turn.index)
+
+    async def _end(self, metadata: dict[str, Any]) -> None:
+        await self._send({"endSession": {"metadata": metadata}})
+        self.ended.set()
+
+    # ---- asynchronous tools
+
+    def _start_async(self, tool: AppTool, args: dict[str, Any], call_id: str) -> None:
+        if len(self._async_tasks) >= MAX_ASYNC:
+            self._finish_async(tool, {"error": "too many asynchronous tools are running"}, False)
+            return
+        task = asyncio.create_task(self._run_async(tool, args, call_id))
+        self._async_tasks.add(task)
+        task.add_done_callback(self._async_tasks.discard)
+
+    async def _run_async(self, tool: AppTool, args: dict[str, Any], call_id: str) -> None:
+        deadline_s = tool.timeout_s or self._engine.settings.runtime.async_tool_timeout_s
+        value, good = await run_python(self._conversation, tool, args, call_id, deadline_s)
+        self._finish_async(tool, {"result": value} if good else value, good)
+
+    def _finish_async(self, tool: AppTool, response: dict[str, Any], good: bool) -> None:
+        outcome = "completed with response" if good else "failed with error"
+        text = json.dumps(clean_json(response), ensure_ascii=False)
+        words = f"function [{tool.display_name}] {outcome} {text}"
+        self._finished_async.append(Part(text=bidi.context_text(words)))
+        self._wake.set()
 
 
 class SessionStore:
-    """Sessions of one process by name, so that a lost connection can be taken up again."""
+    """Sessions of one process by name, kept for a while after their connection is lost."""
+
+    def __init__(self, keep_s: float = KEEP_S, max_sessions: int = MAX_SESSIONS) -> None:
+        self._keep_s = keep_s
+        self._max_sessions = max_sessions
+        self._sessions: dict[str, AgentSession] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def take_up(self, name: str) -> AgentSession | None:
+        """A kept session by its name, if it is still there."""
+        timer = self._timers.pop(name, None)
+        if timer is not None:
+            timer.cancel()
+        return self._sessions.get(name)
+
+    def add(self, session: AgentSession) -> None:
+        """Know a new session. The longest unused is forgotten where there are too many."""
+        self._sessions[session.name] = session
+        while len(self._timers) > self._max_sessions:
+            self._drop(next(iter(self._timers)))
+
+    def keep(self, session: AgentSession) -> None:
+        """Its connection is lost: forget the session unless it is taken up in time."""
+        running = asyncio.get_running_loop()
+        self._timers[session.name] = running.call_later(self._keep_s, self._drop, session.name)
+
+    def _drop(self, name: str) -> None:
+        session = self._forget(name)
+        if session is not None:
+            task = asyncio.create_task(session.aclose())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    def _forget(self, name: str) -> AgentSession | None:
+        timer = self._timers.pop(name, None)
+        if timer is not None:
+            timer.cancel()
+        return self._sessions.pop(name, None)
+
+    async def close(self, session: AgentSession) -> None:
+        """The session is over."""
+        if self._sessions.get(session.name) is session:
+            self._forget(session.name)
+        await session.aclose()
+
+    async def aclose(self) -> None:
+        """End all sessions."""
+        for session in list(self._sessions.values()):
+            await self.close(session)
+        await asyncio.gather(*self._closing, return_exceptions=True)
 
 
 async def serve_link(
@@ -18,6 +324,62 @@ async def serve_link(
     settings: Settings,
     runner: CodeRunner,
     store: SessionStore | None = None,
+    engine: Engine | None = None,
 ) -> None:
-    """Serve one connection until it closes. Without a `store` the session ends with the link."""
-    raise NotImplementedError
+    """Serve one connection until it closes; then the link is closed too.
+
+    Without a `store` the session ends with the link. `engine` saves building it again for each
+    connection. Raises AppError where the app cannot run; a client's faults close the link.
+    """
+    if engine is None:
+        engine = build_engine(app, settings, runner)
+    session: AgentSession | None = None
+    sessions = store or SessionStore(keep_s=0.0)
+    try:
+        message = await link.receive()
+        if message is None:
+            return
+        config = inputs.read_config(message)
+        session = sessions.take_up(config.session)
+        if session is None or session.ended.is_set():
+            session = AgentSession(engine, config)
+            sessions.add(session)
+        await session.attach(link)
+        await _serve(session, link)
+    except ProtocolError as error:
+        await link.aclose(error.close_code, close_reason(error))
+    finally:
+        await link.aclose()
+        if session is not None:
+            if session.ended.is_set() or store is None:
+                await sessions.close(session)
+            elif session.detach(link):
+                sessions.keep(session)
+
+
+async def _serve(session: AgentSession, link: Link) -> None:
+    """Take messages until the link closes, or the session has ended and its client had time."""
+    reading = asyncio.create_task(_read(session, link))
+    ending = asyncio.create_task(session.ended.wait())
+    try:
+        await asyncio.wait((reading, ending), return_when=asyncio.FIRST_COMPLETED)
+        if not reading.done():
+            await asyncio.wait((reading,), timeout=CLOSE_WAIT_S)
+        if reading.done():
+            reading.result()
+    finally:
+        for task in (reading, ending):
+            task.cancel()
+        await asyncio.gather(reading, ending, return_exceptions=True)
+
+
+async def _read(session: AgentSession, link: Link) -> None:
+    while (message := await link.receive()) is not None:
+        await session.take(message)
+
+
+def close_reason(error: ProtocolError) -> str:
+    """The websocket close reason of a client's fault, at most 123 bytes."""
+    code = "resource_exhausted" if error.close_code == 1008 else "invalid_argument"
+    text = f"generic::{code}: {error.message}"
+    return text.encode()[:123].decode("utf-8", "ignore")

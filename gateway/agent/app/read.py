@@ -69,12 +69,12 @@ class _Reader:
         if isinstance(overrides, Mapping):
             content = _merge(content, overrides)
         definition = self._validate(AppDefinition, content, app_file)
-        agents = {}
+        agents: dict[str, Agent] = {}
         for where, content in self._objects("agents"):
             agent = self._agent(where, content)
             self._unique(agents, agent.display_name, where)
             agents[agent.display_name] = agent
-        tools = {}
+        tools: dict[str, Tool] = {}
         for where, content in self._objects("tools"):
             tool = self._tool(where, content)
             self._unique(tools, tool.display_name, where)

@@ -1,0 +1,185 @@
+"""The six kinds of callback: run in list order, the first that returns something decides.
+
+A callback that raises or overruns its deadline counts as one that returned nothing; the session
+goes on and the log says why.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from gateway.agent.app.models import CallbackKind, SourceCode
+from gateway.agent.conversation import Conversation
+from gateway.agent.platform import Content, Event, LlmRequest, LlmResponse, Part, Tool, ToolContext
+from gateway.errors import GatewayError
+
+log = logging.getLogger("gateway.agent")
+
+
+async def _chain(
+    conversation: Conversation,
+    kind: CallbackKind,
+    arguments: Callable[[ToolContext], dict[str, Any]],
+    accept: Callable[[Any], Any],
+    extra_events: list[Event] | None = None,
+    function_call_id: str | None = None,
+) -> Any:
+    for source in conversation.agent.callbacks.get(kind, ()):
+        context = conversation.context(extra_events, function_call_id)
+        value = await _call(conversation, kind, source, context, arguments(context))
+        if value is None:
+            continue
+        accepted = accept(value)
+        if accepted is not None:
+            return accepted
+        log.warning(
+            "session %s: %s in %s returned a %s, which means nothing here",
+            conversation.identity.session,
+            kind.value,
+            source.where,
+            type(value).__name__,
+        )
+    return None
+
+
+async def _call(
+    conversation: Conversation,
+    kind: CallbackKind,
+    source: SourceCode,
+    context: ToolContext,
+    arguments: dict[str, Any],
+) -> Any:
+    def call() -> Any:
+        # By position: the names of the parameters are the author's own.
+        return conversation.function(source, kind.value)(*arguments.values())
+
+    deadline_s = conversation.engine.settings.runtime.callback_timeout_s
+    try:
+        return await conversation.run_code(call, context, deadline_s)
+    except GatewayError as error:
+        log.error(
+            "session %s: %s in %s failed: %s",
+            conversation.identity.session,
+            kind.value,
+            source.where,
+            error,
+        )
+    except Exception as error:
+        log.error(
+            "session %s: %s in %s raised %s (%s)",
+            conversation.identity.session,
+            kind.value,
+            source.where,
+            type(error).__name__,
+            _place(error),
+        )
+    return None
+
+
+def _place(error: BaseException) -> str:
+    """File and line where app code raised; the message may hold caller words, so it stays out."""
+    trace = error.__traceback__
+    place = "no line"
+    while trace is not None:
+        place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return place
+
+
+def _parts(content: Content) -> Content:
+    content.parts = [part for part in content.parts if isinstance(part, Part)]
+    return content
+
+
+def _as_content(value: Any) -> Content | None:
+    if isinstance(value, LlmResponse):
+        value = value.content
+    if isinstance(value, Part):
+        value = Content(parts=[value], role="model")
+    return _parts(value) if isinstance(value, Content) else None
+
+
+def _as_response(value: Any) -> LlmResponse | None:
+    if isinstance(value, Content | Part):
+        content = _as_content(value)
+        return LlmResponse(content=content)
+    if isinstance(value, LlmResponse):
+        value.content = _parts(value.content or Content(role="model"))
+        return value
+    return None
+
+
+def _as_dict(value: Any) -> dict[str, Any] | None:
+    return value if isinstance(value, dict) else None
+
+
+async def around_agent(conversation: Conversation, kind: CallbackKind) -> Content | None:
+    """before_agent or after_agent: the content that stands for the agent's output, if any."""
+    result: Content | None = await _chain(
+        conversation, kind, lambda context: {"callback_context": context}, _as_content
+    )
+    return result
+
+
+async def before_model(conversation: Conversation, request: LlmRequest) -> LlmResponse | None:
+    """The response that stands for the model's, if any. The request may be changed in place."""
+    result: LlmResponse | None = await _chain(
+        conversation,
+        CallbackKind.BEFORE_MODEL,
+        lambda context: {"callback_context": context, "llm_request": request},
+        _as_response,
+    )
+    return result
+
+
+async def after_model(
+    conversation: Conversation, response: LlmResponse, response_event: Event
+) -> LlmResponse | None:
+    """The response that replaces the model's, if any."""
+    result: LlmResponse | None = await _chain(
+        conversation,
+        CallbackKind.AFTER_MODEL,
+        lambda context: {"callback_context": context, "llm_response": response},
+        _as_response,
+        extra_events=[response_event],
+    )
+    return result
+
+
+async def before_tool(
+    conversation: Conversation, tool: Tool, args: dict[str, Any], call_id: str
+) -> dict[str, Any] | None:
+    """The result that stands for the tool's, if any. `args` may be changed in place."""
+    result: dict[str, Any] | None = await _chain(
+        conversation,
+        CallbackKind.BEFORE_TOOL,
+        lambda context: {"tool": tool, "input": args, "callback_context": context},
+        _as_dict,
+        function_call_id=call_id,
+    )
+    return result
+
+
+async def after_tool(
+    conversation: Conversation,
+    tool: Tool,
+    args: dict[str, Any],
+    call_id: str,
+    tool_response: dict[str, Any],
+) -> dict[str, Any] | None:
+    """The result that replaces the tool's, if any."""
+    result: dict[str, Any] | None = await _chain(
+        conversation,
+        CallbackKind.AFTER_TOOL,
+        lambda context: {
+            "tool": tool,
+            "input": args,
+            "callback_context": context,
+            "tool_response": tool_response,
+        },
+        _as_dict,
+        function_call_id=call_id,
+    )
+    return result

@@ -1,0 +1,140 @@
+"""Compile app code once, run it once for each session, find its functions.
+
+Each file is self-contained: it has a namespace of its own with the platform's names in it.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+from gateway.agent.app.models import App, AppWarning, SourceCode
+from gateway.agent.platform import INJECTED
+from gateway.errors import AppError
+
+FALLBACKS: dict[str, Any] = {
+    **{
+        name: getattr(typing, name)
+        for name in (
+            "Optional",
+            "Any",
+            "Union",
+            "List",
+            "Dict",
+            "Tuple",
+            "Iterator",
+            "Iterable",
+            "Callable",
+        )
+    },
+    "json": json,
+    "re": re,
+}
+"""Names that the platform does not promise but widely used samples take for granted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """One file of app code, ready to run. `functions`: its top-level functions in order."""
+
+    where: str
+    code: CodeType
+    functions: Mapping[str, ast.FunctionDef | ast.AsyncFunctionDef]
+
+
+class AppCode:
+    """All code of an app, compiled. Raises AppError app.syntax on construction."""
+
+    def __init__(self, app: App) -> None:
+        self._compiled: dict[str, Compiled] = {}
+        self.warnings: list[AppWarning] = []
+        for source in app.code():
+            if source.where not in self._compiled:
+                self._compiled[source.where] = self._compile(source)
+
+    def _compile(self, source: SourceCode) -> Compiled:
+        try:
+            tree = ast.parse(source.text, filename=source.where)
+            code = compile(tree, source.where, "exec", dont_inherit=True)
+        except SyntaxError as error:
+            raise AppError(
+                "app.syntax", f"Python syntax: {error.msg}", where=f"{source.where}:{error.lineno}"
+            ) from None
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise AppError(
+                "app.syntax", f"Python cannot read it: {error}", where=source.where
+            ) from None
+        missing = _taken_for_granted(tree)
+        if missing:
+            self.warnings.append(
+                AppWarning(
+                    "app.import",
+                    source.where,
+                    f"uses without importing: {', '.join(sorted(missing))}",
+                )
+            )
+        functions = {
+            node.name: node
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        }
+        return Compiled(source.where, code, functions)
+
+    def compiled(self, source: SourceCode) -> Compiled:
+        """The compiled form of one of the app's sources."""
+        return self._compiled[source.where]
+
+
+def _taken_for_granted(tree: ast.Module) -> set[str]:
+    used: set[str] = set()
+    defined: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            (used if isinstance(node.ctx, ast.Load) else defined).add(node.id)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            defined.update((alias.asname or alias.name).split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            defined.add(node.name)
+        elif isinstance(node, ast.arg):
+            defined.add(node.arg)
+    return (used & FALLBACKS.keys()) - defined
+
+
+class CodeSpace:
+    """The namespaces of one session: each file of code runs at its first use.
+
+    Only `function` runs app code; call it in a worker thread.
+    """
+
+    def __init__(self, code: AppCode, globals_: Mapping[str, Any]) -> None:
+        self._code = code
+        self._globals = {**FALLBACKS, **INJECTED, **globals_}
+        self._namespaces: dict[str, dict[str, Any]] = {}
+
+    def function(self, source: SourceCode, name: str) -> Callable[..., Any]:
+        """The function `name` of a source; empty: the first in the file.
+
+        Raises AppError app.no_function, or what the file's top level raises.
+        """
+        compiled = self._code.compiled(source)
+        namespace = self._namespaces.get(source.where)
+        if namespace is None:
+            namespace = {**self._globals, "__name__": "app_code", "__file__": source.where}
+            exec(compiled.code, namespace)
+            self._namespaces[source.where] = namespace
+        wanted = name or next(iter(compiled.functions), "")
+        function = namespace.get(wanted)
+        if not wanted or not callable(function):
+            raise AppError(
+                "app.no_function",
+                f"the code has no function {wanted!r}" if wanted else "the code has no function",
+                where=source.where,
+                hint="A callback's function bears the name of its kind.",
+            )
+        return typing.cast("Callable[..., Any]", function)

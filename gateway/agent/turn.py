@@ -1,0 +1,120 @@
+"""One turn of the agent: what it says on the wire, and how it is cut short."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import orjson
+
+from gateway.agent.platform import AUDIO_MIME, CUSTOMIZED_MIME, JSON_MIME, Part
+from gateway.bidi import CUSTOMIZED_RESPONSE
+
+T = TypeVar("T")
+
+log = logging.getLogger("gateway.agent")
+
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class TurnCancelled(Exception):
+    """The turn was cut short by new input; nothing of it may be sent any more."""
+
+
+class Turn:
+    """A turn with its index. Outputs stop at once when it is cancelled."""
+
+    def __init__(self, index: int, send: Send) -> None:
+        self.index = index
+        self.cancelled = False
+        self.said_anything = False
+        self.end_metadata: dict[str, Any] | None = None
+        """Set by `end_session`: the session ends after this turn."""
+        self._send = send
+        self._completed = False
+        self._waiting: set[asyncio.Future[Any]] = set()
+
+    async def cancel(self) -> None:
+        """Stop the turn: whatever it waits for that is not app code, and all output."""
+        if self.cancelled or self._completed:
+            return
+        self.cancelled = True
+        for task in tuple(self._waiting):
+            task.cancel()
+        await self.complete()
+
+    async def complete(self) -> None:
+        """Send the last output of the turn; once."""
+        if not self._completed:
+            self._completed = True
+            await self._send({"sessionOutput": {"turnIndex": self.index, "turnCompleted": True}})
+
+    def check(self) -> None:
+        """Raise TurnCancelled where the turn was cut short."""
+        if self.cancelled:
+            raise TurnCancelled
+
+    async def interruptible(self, awaitable: Awaitable[T]) -> T:
+        """Wait for something that a cancelled turn need not finish. Raises TurnCancelled."""
+        task = asyncio.ensure_future(awaitable)
+        self._waiting.add(task)
+        try:
+            if self.cancelled:
+                task.cancel()
+            return await task
+        except asyncio.CancelledError:
+            if self.cancelled:
+                raise TurnCancelled from None
+            task.cancel()
+            raise
+        finally:
+            self._waiting.discard(task)
+
+    async def emit(self, part: Part) -> None:
+        """Send one part to the client. Raises TurnCancelled."""
+        self.check()
+        output = output_of(part)
+        if output is not None:
+            self.said_anything = True
+            await self._output(output)
+
+    async def emit_tool_calls(self, calls: list[dict[str, Any]]) -> None:
+        """Ask the client to run functions. Raises TurnCancelled."""
+        self.check()
+        await self._output({"toolCalls": {"toolCalls": calls}})
+
+    async def _output(self, output: dict[str, Any]) -> None:
+        await self._send({"sessionOutput": {**output, "turnIndex": self.index}})
+
+
+def clean_text(text: str) -> str:
+    """Text that UTF-8 can carry."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def clean_json(value: Any) -> Any:
+    """A value that JSON can carry, other objects as their text."""
+    try:
+        return orjson.loads(orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS))
+    except (TypeError, ValueError):
+        return clean_text(str(value))
+
+
+def output_of(part: Part) -> dict[str, Any] | None:
+    """The member of `sessionOutput` that a part becomes; None where the client gets nothing."""
+    if part.text:
+        return {"text": clean_text(part.text)}
+    blob = part.inline_data
+    if blob is None:
+        return None
+    value = blob.json_value()
+    if value is None:
+        log.warning("inline data of type %s is not for the client; dropped", blob.mime_type)
+        return None
+    if blob.mime_type == CUSTOMIZED_MIME:
+        return {"payload": {CUSTOMIZED_RESPONSE: value}}
+    if blob.mime_type in (JSON_MIME, AUDIO_MIME):
+        return {"payload": value}
+    return None
