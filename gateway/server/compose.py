@@ -1,0 +1,139 @@
+"""Puts a live gateway together: app, speech, assets, runtime, calls, sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from gateway import demo
+from gateway.agent.app import App, read_app
+from gateway.assets import AudioAssets, ThreadRunner
+from gateway.channels.base import Channel
+from gateway.config import Settings
+from gateway.runtime.client import Connect, RuntimeClient
+from gateway.runtime.embedded import EmbeddedRuntime
+from gateway.runtime.link import RuntimeLink, WebsocketLink
+from gateway.runtime.profile import call_profile
+from gateway.server.app import Gateway
+from gateway.server.auth import check_exposure
+from gateway.server.contract import Call, MediaTransport
+from gateway.server.metrics import Metrics
+from gateway.server.observers import CallObservers
+from gateway.server.timelines import Timelines
+from gateway.session import CallServices, LiveCall
+from gateway.speech import build
+from gateway.ticker import Ticker
+
+_ODD = re.compile(r"[^a-zA-Z0-9_-]")
+
+log = structlog.get_logger()
+
+
+def session_name(app: App, call_id: str, config: Mapping[str, Any]) -> str:
+    """The session's resource name: the client's own where it gave one, else made of the call id."""
+    given = config.get("session")
+    if isinstance(given, str) and given:
+        return given
+    name = _ODD.sub("-", app.display_name).strip("-") or "app"
+    session = _ODD.sub("-", call_id)[:63].lstrip("-_")
+    return f"projects/local/locations/local/apps/{name}/sessions/{session:0<5}"
+
+
+@asynccontextmanager
+async def running(settings: Settings) -> AsyncIterator[Gateway]:
+    """A gateway that takes calls; on leaving, it drains and holds nothing any more.
+
+    Raises ConfigError, AppError, SpeechError or RuntimeFailure where it cannot start.
+    """
+    check_exposure(settings)
+    loop = asyncio.get_running_loop()
+    path = settings.app or demo.APP_PATH
+    app = read_app(path)
+    for warning in app.warnings:
+        log.warning("app.warning", code=warning.code, where=warning.where, message=warning.message)
+    profile = call_profile(app, settings)
+    async with AsyncExitStack() as stack:
+        threads = ThreadRunner(settings.assets.workers)
+        stack.push_async_callback(threads.aclose)
+        assets = AudioAssets(settings.assets, app.read_file, threads)
+        stack.push_async_callback(assets.aclose)
+        speech = build(settings)
+        stack.push_async_callback(speech.aclose)
+        embedded = _embedded(settings, path)
+        if embedded is not None:
+            stack.push_async_callback(embedded.aclose)
+            await asyncio.gather(speech.start(), embedded.start())
+        else:
+            await speech.start()
+        ticker = Ticker(loop)
+        stack.callback(ticker.close)
+        observers = CallObservers(Metrics(), Timelines())
+        connect = _connect(settings, embedded)
+
+        async def open_runtime(call_id: str, config: Mapping[str, Any]) -> RuntimeClient:
+            client = RuntimeClient(session_name(app, call_id, config), config, connect)
+            await client.open()
+            return client
+
+        services = CallServices(
+            profile=profile,
+            speech=speech,
+            assets=assets,
+            open_runtime=open_runtime,
+            ticker=ticker,
+            observer=observers,
+            send_buffer_bytes=settings.server.send_buffer_bytes,
+            shutdown_message=settings.call.shutdown_message,
+        )
+
+        def make_call(
+            channel: Channel,
+            transport: MediaTransport,
+            *,
+            remote: str,
+            path: str,
+            custom: Mapping[str, Any],
+        ) -> Call:
+            return LiveCall(channel, transport, services, custom=custom)
+
+        gateway = Gateway(
+            settings,
+            make_call,
+            observers=observers,
+            ready=lambda: embedded is None or embedded.ready,
+            about=f"{app.display_name} ({_source(path)})",
+        )
+        # What lives from here on is made by calls; the rest need not be searched for garbage.
+        gc.collect()
+        gc.freeze()
+        stack.callback(gc.unfreeze)
+        await gateway.start()
+        stack.push_async_callback(gateway.stop)
+        yield gateway
+
+
+def _source(path: Path) -> str:
+    return "the demo app" if path == demo.APP_PATH else path.name
+
+
+def _embedded(settings: Settings, path: Path) -> EmbeddedRuntime | None:
+    return EmbeddedRuntime(settings, path) if settings.runtime.url is None else None
+
+
+def _connect(settings: Settings, embedded: EmbeddedRuntime | None) -> Connect:
+    if embedded is not None:
+        return embedded.connect
+    url = settings.runtime.url
+    assert url is not None
+
+    async def connect() -> RuntimeLink:
+        return await WebsocketLink.open(url, settings.runtime.start_timeout_s)
+
+    return connect
