@@ -12,6 +12,8 @@ import pytest
 
 from gateway.agent.app.models import SYSTEM_TOOLS, App, CallbackKind
 from gateway.agent.app.read import read_app
+from gateway.agent.code import AppCode
+from gateway.agent.models.script_file import Say, parse_script
 from gateway.demo import APP_PATH, SCENARIOS_PATH
 from gateway.demo.make_audio import GREETING
 from gateway.simulate.scenario import Scenario, read_scenario
@@ -90,6 +92,22 @@ def test_every_source_file_is_used(app: App) -> None:
     used = {source.text for source in app.code()}
     for path in APP_PATH.rglob("*.py"):
         assert path.read_text(encoding="utf-8") in used, path
+
+
+def test_the_code_compiles_and_imports_what_it_uses(app: App) -> None:
+    assert AppCode(app).warnings == []
+
+
+def test_the_script_parses_and_fills_in_only_what_exists(app: App) -> None:
+    text = (APP_PATH / "scripted_model.yaml").read_text(encoding="utf-8")
+    script = parse_script(text, "scripted_model.yaml", app)
+    assert script.default
+    roots = {"result", "user", *app.variable_declarations}
+    for rule in script.rules:
+        assert set(rule.variables) <= set(app.variable_declarations), rule.line
+        for step in rule.steps:
+            if isinstance(step, Say):
+                assert set(re.findall(r"\{(\w+)", step.text)) <= roots, rule.line
 
 
 def test_every_tool_has_typed_parameters_without_defaults(app: App) -> None:
