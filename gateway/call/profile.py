@@ -48,6 +48,7 @@ class CallProfile:
     """A mark later than this after its expected time counts as heard by the clock."""
     max_call_s: float = 3600.0
     fallback_message: str = "Sorry, something went wrong. Please call again later."
+    limit_message: str = "This call has reached its time limit. Goodbye."
 
     # --- listening
     vad_start: float = 0.5

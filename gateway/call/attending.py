@@ -1,0 +1,183 @@
+"""The caller's side of a call: speech, keys and typed text, and when they interrupt the agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gateway.bidi import NOISE_TEXT, inactivity_text, interrupted_text
+from gateway.call.desk import Desk
+from gateway.call.events import Recognise
+from gateway.call.life import Life
+from gateway.call.listening import (
+    Ask,
+    ListenEvent,
+    Partial,
+    Segment,
+    SpeechEnded,
+    SpeechStarted,
+    Understood,
+)
+from gateway.call.speaking import Speaking
+from gateway.call.transcript import Speaker
+from gateway.channels.base import UserTranscript
+
+
+class Attending:
+    """Takes what the caller does and gives it to the runtime."""
+
+    def __init__(self, desk: Desk, speaking: Speaking) -> None:
+        self._desk = desk
+        self._speaking = speaking
+
+    # ---- interruptions
+
+    def _barge_in(self, by: str) -> bool:
+        heard = self._speaking.barge_in(by)
+        if heard is None:
+            return False
+        desk = self._desk
+        desk.turn.interrupted(caller=True)
+        desk.interrupt(interrupted_text(heard) if desk.profile.barge_in_awareness else "")
+        return True
+
+    def interrupted_by_runtime(self, barge_in: bool) -> None:
+        """The runtime says: stop what you play. It knows of the cut, so it is not told."""
+        if self._speaking.barge_in("runtime", by_caller=barge_in) is not None:
+            self._desk.turn.interrupted(caller=False)
+
+    def _protected(self) -> bool:
+        """Whether what sounds now may not be interrupted."""
+        sounding = self._speaking.sounding()
+        return sounding is not None and not self._speaking.interruptable(sounding)
+
+    # ---- speech
+
+    def handle(self, events: Iterable[ListenEvent]) -> None:
+        """Act on what listening found, one event after the other."""
+        for event in events:
+            match event:
+                case SpeechStarted(segment):
+                    self._desk.record("user_speech_started", {})
+                    self._judge(segment)
+                case SpeechEnded():
+                    self._desk.record("user_speech_ended", {})
+                case Ask():
+                    if self._desk.conversing:
+                        self._ask(event)
+                case Partial(text):
+                    if self._desk.conversing:
+                        self._transcribe(text, final=False)
+                case Understood(segment, text):
+                    self._understood(segment, text)
+
+    def reconsider(self) -> None:
+        """Speech that was ignored counts after all once it goes on beyond the protected audio."""
+        listening = self._desk.listening
+        if listening is not None and listening.speaking:
+            segment = listening.segment
+            if segment is not None and not segment.counts:
+                self._judge(segment)
+
+    def _judge(self, segment: Segment) -> None:
+        """Decide whether speech that is going on counts, and whether it interrupts."""
+        desk = self._desk
+        if not desk.conversing or self._protected():
+            return
+        if not desk.profile.barge_in_by_speech:
+            segment.counts = self._speaking.sounding() is None
+            return
+        segment.counts = True
+        segment.barged = self._barge_in("speech")
+
+    def _ask(self, ask: Ask) -> None:
+        listening = self._desk.listening
+        assert listening is not None
+        self._desk.out.append(
+            Recognise(ask.ask_id, ask.pcm, listening.rate_hz, self._desk.language, ask.ask_complete)
+        )
+
+    def _understood(self, segment: Segment, text: str) -> None:
+        desk = self._desk
+        if not desk.conversing:
+            return
+        if any(character.isalnum() for character in text):
+            self._transcribe(text, final=True)
+            desk.transcript.add(desk.now, Speaker.CALLER, text, desk.turn.last)
+            if desk.profile.barge_in_by_speech:
+                # Words given into an answer that began meanwhile make that answer out of date.
+                self._barge_in("speech")
+            desk.say_text(text)
+        elif segment.barged and desk.turn.caller_open:
+            desk.say_text(NOISE_TEXT)
+
+    def _transcribe(self, text: str, *, final: bool) -> None:
+        self._desk.record("user_text", {"text": text, "final": final})
+        if self._desk.capabilities.agent_messages:
+            self._desk.command(UserTranscript(text))
+
+    # ---- keys and text
+
+    def keys(self, keys: str) -> None:
+        """Keys were pressed."""
+        desk = self._desk
+        if not desk.conversing or desk.profile.disable_dtmf:
+            return
+        sounding = self._speaking.sounding()
+        if sounding is not None and not self._speaking.interruptable(sounding):
+            policy = self._speaking.dtmf_policy(sounding.turn)
+            if policy is None or not policy.enabled:
+                return
+            _, done = desk.keypad.press(keys, desk.now)
+        else:
+            new, done = desk.keypad.press(keys, desk.now)
+            if new:
+                self._barge_in("dtmf")
+        for digits in done:
+            desk.say_digits(digits)
+
+    def text(self, text: str, will_continue: bool) -> None:
+        """The client typed; under protected audio that is ignored like speech."""
+        desk = self._desk
+        if not desk.conversing or self._protected():
+            return
+        self._barge_in("speech")
+        if will_continue:
+            desk.pass_fragment(text)
+            return
+        if text:
+            desk.record("user_text", {"text": text, "final": True})
+            desk.transcript.add(desk.now, Speaker.CALLER, text, desk.turn.last)
+        desk.say_text(text)
+
+    # ---- time
+
+    def tick(self) -> None:
+        """Time-outs of keys and recogniser, and the silence clock."""
+        desk = self._desk
+        listening = desk.listening
+        if listening is not None:
+            self.handle(listening.poll(desk.now))
+        if not desk.conversing:
+            return
+        if listening is not None and listening.segment is not None:
+            self.reconsider()
+        digits = desk.keypad.expired(desk.now)
+        if digits is not None:
+            desk.say_digits(digits)
+        if listening is not None and desk.inactivity.fires(
+            self._silent(), listening.pending, desk.now
+        ):
+            seconds = desk.inactivity.seconds
+            desk.record("inactivity", {"seconds": seconds})
+            desk.say_text(inactivity_text(seconds))
+
+    def _silent(self) -> bool:
+        desk, turn = self._desk, self._desk.turn
+        return (
+            desk.life is Life.TALKING
+            and turn.any_completed
+            and not turn.is_open
+            and not turn.caller_open
+            and (desk.playout is None or desk.playout.idle)
+            and not desk.keypad.collecting
+        )

@@ -1,0 +1,540 @@
+"""The call engine: `(event, now) -> actions`, with no socket, task or clock inside.
+
+It composes the agent's side (`speaking`), the caller's side (`attending`) and the call's life
+(`life`). The first action of a call is its `call_started` record; the last are `call_ended` and
+`CallEnded`, exactly once; after them every method returns nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gateway.audio.formats import Pcm
+from gateway.bidi import REMOTE_DISCONNECTED, SESSION_START
+from gateway.call import life
+from gateway.call.attending import Attending
+from gateway.call.desk import Desk
+from gateway.call.ending import read_wish
+from gateway.call.events import (
+    Action,
+    CallEnded,
+    CloseRuntime,
+    InputType,
+    OpenRuntime,
+    RuntimeAudio,
+    RuntimeEndSession,
+    RuntimeInterruption,
+    RuntimeOutput,
+    RuntimePayload,
+    RuntimeText,
+    RuntimeToolCalls,
+    RuntimeTurnCompleted,
+)
+from gateway.call.life import Life, LifeEvent
+from gateway.call.listening import Listening
+from gateway.call.playout import Playout
+from gateway.call.profile import CallProfile
+from gateway.call.speaking import Speaking, TurnOutput
+from gateway.call.transcript import Transcript
+from gateway.channels.base import (
+    Capabilities,
+    ChannelEvent,
+    DtmfIn,
+    Ended,
+    EndReason,
+    EventIn,
+    GoAway,
+    Hangup,
+    MarkReached,
+    Marks,
+    Started,
+    TextIn,
+    ToolResponsesIn,
+    Transfer,
+    VariablesIn,
+)
+
+FAREWELL_WAIT_S = 5.0
+"""Longest wait for the speech of the gateway's own last message."""
+END_GRACE_S = 0.5
+"""Wait for late outputs of a turn that the end of the session overtook."""
+
+
+class CallMachine:
+    """The engine of one call. Times are seconds of one monotonic clock."""
+
+    def __init__(self, profile: CallProfile, capabilities: Capabilities, now: float) -> None:
+        self._desk = Desk(profile, capabilities, now)
+        self._speaking = Speaking(self._desk)
+        self._attending = Attending(self._desk, self._speaking)
+        self._early_audio: list[Pcm] = []
+        self._bed = b""
+        self._answer_by: float | None = None
+        """When the runtime must have answered for the first time."""
+        self._end_by: float | None = None
+        """When the call has hung up at the latest, once it is ending."""
+        self._limit_at: float | None = None
+        self._farewell_by: float | None = None
+        self._reason = EndReason.COMPLETED
+        self._metadata: Mapping[str, Any] = {}
+
+    # ---- what is known of the call
+
+    @property
+    def ended(self) -> bool:
+        """Whether the call is over."""
+        return self._desk.life is Life.ENDED
+
+    @property
+    def output_rate_hz(self) -> int:
+        """Rate of the PCM that speech and files must have; 8000 where there is no output audio."""
+        playout = self._desk.playout
+        return playout.format.rate_hz if playout is not None else 8000
+
+    @property
+    def transcript(self) -> Transcript:
+        """What both sides have heard of each other."""
+        return self._desk.transcript
+
+    def buffered_s(self) -> float:
+        """Seconds of audio that wait to be sent."""
+        playout = self._desk.playout
+        return playout.buffered_s if playout is not None else 0.0
+
+    # ---- the channel
+
+    def started(self, event: Started, now: float) -> list[Action]:
+        """The platform has started the call: open the runtime."""
+        desk = self._begin(now)
+        if desk is None or desk.life is not Life.IDLE:
+            return self._done()
+        self._step(LifeEvent.STARTED)
+        profile, capabilities = desk.profile, desk.capabilities
+        desk.started = event
+        desk.language = event.language or profile.language
+        self._record_start()
+        if event.in_format is not None:
+            desk.listening = Listening(profile, event.in_format.rate_hz)
+            for pcm in self._early_audio:
+                desk.listening.feed(pcm)
+        self._early_audio.clear()
+        if event.out_format is not None:
+            desk.playout = Playout(
+                event.out_format,
+                origin=desk.now,
+                lead_s=min(profile.lead_ms, capabilities.max_lead_ms) / 1000,
+                native_marks=capabilities.marks is Marks.NATIVE,
+                native_clear=capabilities.native_clear,
+                mark_grace_s=profile.mark_grace_s,
+                continuous=capabilities.continuous,
+            )
+            if self._bed:
+                desk.playout.set_bed(self._bed)
+        self._limit_at = desk.now + profile.max_call_s
+        self._answer_by = desk.now + profile.start_timeout_s
+        self._open_runtime(event)
+        return self._done()
+
+    def _open_runtime(self, event: Started) -> None:
+        desk = self._desk
+        variables = {k: v for k, v in event.custom.items() if k in desk.profile.variables}
+        kickoff = SESSION_START if desk.capabilities.kickoff else None
+        desk.out.append(OpenRuntime(variables, kickoff))
+        if variables:
+            fields = {"type": InputType.VARIABLES.value, "variables": sorted(variables)}
+            desk.record("runtime_input", fields)
+        if kickoff is not None:
+            desk.record("runtime_input", {"type": InputType.EVENT.value, "event": kickoff})
+            desk.turn.asked(desk.now)
+
+    def _record_start(self) -> None:
+        event = self._desk.started
+        formats = [
+            f"{f.encoding.value}/{f.rate_hz}" if f is not None else None
+            for f in (event.in_format, event.out_format)
+        ]
+        self._desk.record(
+            "call_started",
+            {
+                "channel": self._desk.capabilities.dialect,
+                "call_id": event.call_id,
+                "from": event.from_,
+                "to": event.to,
+                "language": self._desk.language,
+                "in_format": formats[0],
+                "out_format": formats[1],
+            },
+        )
+
+    def channel(self, event: ChannelEvent, now: float) -> list[Action]:
+        """An event of the platform other than `Started` and audio."""
+        desk = self._begin(now)
+        if desk is None:
+            return []
+        match event:
+            case MarkReached(name):
+                if desk.playout is not None:
+                    desk.playout.mark(name, desk.now)
+                    self._speaking.advance()
+                    self._attending.reconsider()
+            case DtmfIn(digits):
+                self._attending.keys(digits)
+            case TextIn(text, will_continue):
+                self._attending.text(text, will_continue)
+            case EventIn(name) if desk.conversing:
+                desk.say_event(name)
+            case VariablesIn(variables) if desk.conversing:
+                desk.say_variables(variables)
+            case ToolResponsesIn(items) if desk.conversing:
+                desk.say_tool_responses(items)
+            case Ended(reason):
+                self._part(reason)
+            case _:
+                pass
+        return self._done()
+
+    def transport_lost(self, now: float) -> list[Action]:
+        """The socket is gone."""
+        if self._begin(now) is not None:
+            self._part(EndReason.TRANSPORT_LOST)
+        return self._done()
+
+    # ---- caller audio
+
+    def audio(self, pcm: Pcm, now: float) -> list[Action]:
+        """Decoded caller audio of any length, at the input rate."""
+        listening = self._desk.listening
+        if listening is not None and self._desk.conversing:
+            listening.feed(pcm)
+        elif self._desk.life is Life.IDLE:
+            self._early_audio.append(pcm)
+            # About ten seconds of frames; the platform should have started the call by then.
+            del self._early_audio[:-512]
+        return []
+
+    def vad(self, probability: float, position_s: float, now: float) -> list[Action]:
+        """One voice activity window that ends at `position_s` of the caller's audio."""
+        desk = self._begin(now)
+        if desk is None or desk.listening is None:
+            return self._done()
+        self._attending.handle(desk.listening.window(probability, position_s, desk.now))
+        if desk.listening.segment is not None:
+            self._attending.reconsider()
+        return self._done()
+
+    def recognised(self, segment_id: int, text: str, complete: bool, now: float) -> list[Action]:
+        """The recogniser's answer; `complete`: the turn detector says the caller has finished."""
+        desk = self._begin(now)
+        if desk is not None and desk.listening is not None:
+            self._attending.handle(
+                desk.listening.answer(segment_id, text.strip(), complete, desk.now)
+            )
+        return self._done()
+
+    def recognise_failed(self, segment_id: int, error_code: str, now: float) -> list[Action]:
+        """The recogniser failed: the piece counts as having no words."""
+        desk = self._begin(now)
+        if desk is not None and desk.listening is not None:
+            desk.error(error_code, "speech could not be recognised")
+            self._attending.handle(desk.listening.answer(segment_id, "", False, desk.now))
+        return self._done()
+
+    # ---- the runtime
+
+    def runtime_opened(self, now: float) -> list[Action]:
+        """The runtime's session takes input."""
+        desk = self._begin(now)
+        if desk is not None:
+            if desk.life is Life.OPENING:
+                desk.open_runtime()
+                if not desk.capabilities.kickoff:
+                    self._answer_by = None
+            self._step(LifeEvent.OPENED)
+        return self._done()
+
+    def runtime(self, output: RuntimeOutput, now: float) -> list[Action]:
+        """One output of the runtime."""
+        desk = self._begin(now)
+        if desk is None or desk.life is Life.IDLE:
+            return self._done()
+        self._answer_by = None
+        match output:
+            case RuntimeEndSession(metadata):
+                self._record_output("endSession", None, payload=dict(metadata))
+                self._end_session(metadata)
+            case RuntimeInterruption(barge_in):
+                self._record_output("interruptionSignal", None)
+                if desk.conversing:
+                    self._attending.interrupted_by_runtime(barge_in)
+            case RuntimeTurnCompleted(turn):
+                self._record_output("turnCompleted", turn)
+                if desk.turn.completed(turn, desk.now) and self._playing:
+                    self._speaking.completed(output)
+                    self._attending.reconsider()
+            case _:
+                self._turn_output(output)
+        return self._done()
+
+    @property
+    def _playing(self) -> bool:
+        """Whether the agent's outputs are still played."""
+        return self._desk.conversing or self._desk.life is Life.DRAINING
+
+    def _turn_output(self, output: TurnOutput) -> None:
+        desk = self._desk
+        current = desk.turn.output(output.turn, desk.now)
+        match output:
+            case RuntimeText(text, turn):
+                self._record_output("text", turn, current, text=text)
+            case RuntimePayload(payload, turn):
+                self._record_output("payload", turn, current, payload=dict(payload))
+            case RuntimeToolCalls(_, turn):
+                self._record_output("toolCalls", turn, current)
+            case RuntimeAudio(_, turn):
+                if not self._speaking.is_streaming(turn):
+                    self._record_output("audio", turn, current)
+        if current and self._playing:
+            self._speaking.output(output)
+
+    def _record_output(
+        self, kind: str, turn: int | None, current: bool = True, **fields: object
+    ) -> None:
+        """`dropped` marks an output that came too late, from an interrupted turn."""
+        line: dict[str, Any] = {"type": kind, **fields}
+        if turn is not None:
+            line["turn"] = turn
+        if not current:
+            line["dropped"] = True
+        self._desk.record("runtime_output", line)
+
+    def _end_session(self, metadata: Mapping[str, Any]) -> None:
+        desk = self._desk
+        was = desk.life
+        self._step(LifeEvent.END_SESSION)
+        if desk.life is Life.ENDED:
+            self._finish(self._reason)
+        elif desk.life is Life.DRAINING and was is not Life.DRAINING:
+            self._metadata = metadata
+            self._end_by = desk.now + desk.profile.drain_s
+            desk.turn.session_over()
+            self._speaking.cancel_music()
+
+    def runtime_lost(self, code: str, message: str, now: float) -> list[Action]:
+        """The runtime failed or went away: the caller hears the fallback, then hangs up."""
+        if self._begin(now) is not None:
+            self._lose(code, message)
+        return self._done()
+
+    def _lose(self, code: str, message: str) -> None:
+        desk = self._desk
+        was = desk.life
+        self._step(LifeEvent.LOST)
+        if desk.life is Life.FAREWELL and was is not Life.FAREWELL:
+            desk.error(code, message)
+            self._say_farewell(desk.profile.fallback_message, EndReason.ERROR)
+        elif desk.life is Life.ENDED:
+            self._finish(self._reason)
+
+    # ---- speech and files
+
+    def speech_audio(self, utterance_id: int, text: str, pcm: Pcm, now: float) -> list[Action]:
+        """One synthesised sentence at the output rate, with its words."""
+        if self._begin(now) is not None:
+            self._speaking.add_speech(utterance_id, text, pcm)
+        return self._done()
+
+    def speech_finished(self, utterance_id: int, now: float) -> list[Action]:
+        """All sentences of an utterance were given."""
+        if self._begin(now) is not None:
+            self._speaking.finish_speech(utterance_id)
+        return self._done()
+
+    def speech_failed(self, utterance_id: int, code: str, message: str, now: float) -> list[Action]:
+        """An utterance cannot be synthesised (further)."""
+        if self._begin(now) is not None:
+            self._speaking.fail_speech(utterance_id, code, message)
+        return self._done()
+
+    def audio_loaded(self, utterance_id: int, pcm: Pcm, now: float) -> list[Action]:
+        """A file was fetched and decoded, at the output rate."""
+        if self._begin(now) is not None:
+            self._speaking.add_file(utterance_id, pcm)
+        return self._done()
+
+    def audio_failed(self, utterance_id: int, code: str, message: str, now: float) -> list[Action]:
+        """A file cannot be fetched or decoded."""
+        if self._begin(now) is not None:
+            self._speaking.fail_file(utterance_id, code, message)
+        return self._done()
+
+    def ambience(self, pcm_loop: Pcm, now: float) -> list[Action]:
+        """Play this loop (output rate, final level) under the whole call from now on."""
+        if self._begin(now) is not None:
+            self._bed = pcm_loop
+            if self._desk.playout is not None:
+                self._desk.playout.set_bed(pcm_loop)
+        return self._done()
+
+    # ---- time
+
+    def tick(self, now: float) -> list[Action]:
+        """Every 20 ms: send what is due, and let timers fire."""
+        desk = self._begin(now)
+        if desk is None:
+            return []
+        if desk.life is not Life.IDLE:
+            self._timers()
+            if desk.life is not Life.ENDED and desk.life is not Life.LEAVING:
+                self._attending.tick()
+                self._speaking.tick()
+                self._drain()
+        return self._done()
+
+    def _timers(self) -> None:
+        desk, now = self._desk, self._desk.now
+        if self._end_by is not None:
+            if now >= self._end_by:
+                self._drained()
+            return
+        if self._answer_by is not None and now >= self._answer_by:
+            self._answer_by = None
+            self._lose("runtime.start_timeout", "the runtime has not answered in time")
+        elif self._limit_at is not None and now >= self._limit_at:
+            self._dismiss(desk.profile.limit_message, EndReason.LIMIT)
+        elif desk.turn.timed_out(now):
+            self._lose("runtime.turn_timeout", "the runtime does not go on with its turn")
+
+    def _drain(self) -> None:
+        """Hang up once everything that had to be heard was heard."""
+        desk = self._desk
+        if desk.life is not Life.DRAINING and desk.life is not Life.FAREWELL:
+            return
+        if self._farewell_by is not None and desk.now >= self._farewell_by:
+            self._farewell_by = None
+            self._speaking.give_up_farewell()
+        overtaken = desk.life is Life.DRAINING and desk.turn.speaking
+        if overtaken and desk.now < desk.turn.last_output_at + END_GRACE_S:
+            return
+        self._speaking.end_stream()
+        if desk.playout is None or desk.playout.idle:
+            self._drained()
+
+    # ---- endings
+
+    def shutdown(self, message: str, now: float) -> list[Action]:
+        """The server closes: say `message`, then hang up."""
+        if self._begin(now) is not None:
+            self._dismiss(message, EndReason.SHUTDOWN)
+        return self._done()
+
+    def end(self, reason: EndReason, now: float) -> list[Action]:
+        """End the call now, without further words."""
+        desk = self._begin(now)
+        if desk is not None:
+            gone = desk.life is Life.LEAVING
+            self._ensure_start(reason)
+            self._step(LifeEvent.CUT_OFF)
+            self._finish(reason, hang_up=not gone)
+        return self._done()
+
+    def _dismiss(self, message: str, reason: EndReason) -> None:
+        desk = self._desk
+        was = desk.life
+        self._ensure_start(reason)
+        self._step(LifeEvent.DISMISSED)
+        if desk.life is Life.ENDED:
+            self._finish(reason, hang_up=True)
+        elif desk.life is Life.FAREWELL and was is not Life.FAREWELL:
+            if reason is EndReason.SHUTDOWN:
+                desk.command(GoAway())
+            self._speaking.drop_interruptable()
+            self._say_farewell(message, reason)
+
+    def _say_farewell(self, message: str, reason: EndReason) -> None:
+        desk = self._desk
+        self._reason = reason
+        self._answer_by = None
+        self._end_by = desk.now + desk.profile.drain_s
+        self._farewell_by = desk.now + FAREWELL_WAIT_S
+        desk.turn.session_over()
+        if message.strip():
+            self._speaking.farewell(message.strip())
+
+    def _part(self, reason: EndReason) -> None:
+        """The caller has gone: nobody hears anything more; the runtime may finish."""
+        desk = self._desk
+        was = desk.life
+        self._ensure_start(reason)
+        self._step(LifeEvent.PARTED)
+        if desk.life is Life.ENDED:
+            self._finish(reason)
+        elif was is not Life.LEAVING:
+            self._reason = reason
+            self._answer_by = None
+            self._end_by = desk.now + desk.profile.hangup_wait_s
+            self._speaking.forget()
+            desk.say_event(REMOTE_DISCONNECTED)
+
+    def _drained(self) -> None:
+        desk = self._desk
+        was = desk.life
+        self._step(LifeEvent.DRAINED)
+        if desk.life is not Life.ENDED:
+            return
+        if was is Life.DRAINING:
+            self._grant_wish()
+        else:
+            self._finish(self._reason, hang_up=was is Life.FAREWELL)
+
+    def _grant_wish(self) -> None:
+        """Hang up or hand over as the agent's metadata say."""
+        desk, metadata = self._desk, self._metadata
+        wish = read_wish(metadata)
+        reason = EndReason.COMPLETED
+        self._speaking.forget()
+        if wish.transfer:
+            able = desk.capabilities.transfer
+            target = wish.target if able else ""
+            desk.record("transfer", {"target": target, "metadata": dict(metadata)})
+            if able or wish.escalated:
+                reason = EndReason.TRANSFERRED
+            if able:
+                desk.command(Transfer(target, metadata))
+                self._finish(reason)
+                return
+        desk.command(Hangup(reason, metadata))
+        self._finish(reason)
+
+    def _finish(self, reason: EndReason, *, hang_up: bool = False) -> None:
+        desk = self._desk
+        self._speaking.forget()
+        if hang_up:
+            desk.command(Hangup(reason))
+        desk.out.append(CloseRuntime())
+        desk.record("call_ended", {"reason": reason.value})
+        desk.out.append(CallEnded(reason))
+
+    # ---- each call of a method
+
+    def _begin(self, now: float) -> Desk | None:
+        """Move to `now` and record what has happened on the playout side; None once ended."""
+        desk = self._desk
+        if desk.life is Life.ENDED:
+            return None
+        if now > desk.now:
+            desk.now = now
+        self._speaking.advance()
+        return desk
+
+    def _done(self) -> list[Action]:
+        out, self._desk.out = self._desk.out, []
+        return out
+
+    def _step(self, event: LifeEvent) -> None:
+        self._desk.life = life.after(self._desk.life, event)
+
+    def _ensure_start(self, reason: EndReason) -> None:
+        """A call that ends before it started still has a beginning in its timeline."""
+        if self._desk.life is Life.IDLE:
+            self._record_start()

@@ -1,0 +1,185 @@
+"""One utterance: its audio, how far it was sent, and how far it was heard."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gateway.audio.formats import Pcm
+from gateway.call.events import Source
+from gateway.call.policy import Policy
+from gateway.call.transcript import heard_words
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A stretch of PCM in whole frames with the words that it speaks."""
+
+    text: str
+    pcm: Pcm
+    length: int
+    """Bytes without the padding at the end."""
+
+
+@dataclass(slots=True)
+class Run:
+    """Frames of one utterance that were sent for consecutive slots."""
+
+    slot: int
+    position: int
+    """Byte of the utterance at which the first frame starts."""
+    frames: int = 1
+
+
+@dataclass(slots=True, eq=False)
+class Utterance:
+    """An item of the playout queue. Positions are in bytes of PCM."""
+
+    id: int
+    source: Source
+    policy: Policy
+    turn: int
+    frame_bytes: int
+    text: str = ""
+    uri: str = ""
+    farewell: bool = False
+    """Spoken by the gateway itself, not by the agent."""
+    finished: bool = False
+    """No more audio will come."""
+    failed: bool = False
+    sent: bool = False
+    """All of it was given to the platform."""
+    started: bool = False
+    """The first frame's time has come."""
+    marked_back: bool = False
+    """The platform said that it was played, or cannot say so any more."""
+    start_slot: int | None = None
+    end_slot: int = 0
+    position: int = 0
+    """Sent up to here."""
+    base: int = 0
+    """Heard up to here before the current runs."""
+    total: int = 0
+    runs: list[Run] = field(default_factory=list)
+    chunks: list[Chunk] = field(default_factory=list)
+    _residue: bytes = b""
+    _index: int = 0
+    _offset: int = 0
+    """Where chunk `_index` starts."""
+
+    # ---- audio in
+
+    def append(self, text: str, pcm: Pcm) -> None:
+        """Add a sentence or a file, padded with silence to whole frames."""
+        pcm = pcm[: len(pcm) & ~1]
+        if pcm:
+            short = -len(pcm) % self.frame_bytes
+            self._add(Chunk(text, pcm + bytes(short) if short else pcm, len(pcm)))
+
+    def stream(self, pcm: Pcm) -> None:
+        """Add a piece of continuous audio: nothing is padded between the pieces."""
+        pcm = self._residue + pcm
+        whole = len(pcm) - len(pcm) % self.frame_bytes
+        self._residue = pcm[whole:]
+        if whole:
+            self._add(Chunk("", pcm[:whole], whole))
+
+    def finish(self) -> None:
+        """No more audio comes; what is left of a stream is padded."""
+        residue, self._residue = self._residue, b""
+        self.append("", residue)
+        self.finished = True
+
+    def _add(self, chunk: Chunk) -> None:
+        self.chunks.append(chunk)
+        self.total += len(chunk.pcm)
+
+    # ---- frames out
+
+    @property
+    def exhausted(self) -> bool:
+        """Everything that will ever come was sent."""
+        return self.finished and (self.position >= self.total if not self._loops else False)
+
+    @property
+    def _loops(self) -> bool:
+        return self.policy.loop and self.total > 0
+
+    def take(self, slot: int) -> Pcm | None:
+        """The next frame, to be played in `slot`; None while there is none."""
+        if self._loops:
+            frame = self._looped()
+        elif self.position < self.total:
+            chunk = self.chunks[self._index]
+            start = self.position - self._offset
+            frame = chunk.pcm[start : start + self.frame_bytes]
+            if start + self.frame_bytes >= len(chunk.pcm):
+                self._index += 1
+                self._offset += len(chunk.pcm)
+        else:
+            return None
+        runs = self.runs
+        if runs and runs[-1].slot + runs[-1].frames == slot:
+            runs[-1].frames += 1
+        else:
+            runs.append(Run(slot, self.position))
+            if self.start_slot is None:
+                self.start_slot = slot
+        self.position += self.frame_bytes
+        return frame
+
+    def _looped(self) -> Pcm:
+        """A frame of a file that repeats without a gap: the padding is left out."""
+        chunk = self.chunks[0]
+        start = self.position % chunk.length
+        frame = chunk.pcm[start : min(start + self.frame_bytes, chunk.length)]
+        while len(frame) < self.frame_bytes:
+            frame += chunk.pcm[: min(self.frame_bytes - len(frame), chunk.length)]
+        return frame
+
+    def rewind(self, heard: int) -> None:
+        """What was sent beyond `heard` is gone: send it again from there, in whole frames."""
+        heard -= heard % self.frame_bytes
+        self.base = self.position = heard
+        self.runs = []
+        self.sent = False
+        self._index = self._offset = 0
+        if not self._loops:
+            while self._index < len(self.chunks):
+                size = len(self.chunks[self._index].pcm)
+                if self._offset + size > heard:
+                    break
+                self._offset += size
+                self._index += 1
+        if not self.started:
+            self.start_slot = None
+
+    # ---- what was heard
+
+    def seconds(self, heard: int, rate_hz: int) -> float:
+        """Length of what was heard, padding left out."""
+        if self._loops:
+            return heard / (2 * rate_hz)
+        start, total = 0, 0
+        for chunk in self.chunks:
+            if heard <= start:
+                break
+            total += min(heard - start, chunk.length)
+            start += len(chunk.pcm)
+        return total / (2 * rate_hz)
+
+    def words(self, heard: int) -> str:
+        """The words of what was heard; a chunk heard in part counts in proportion."""
+        said: list[str] = []
+        start = 0
+        for chunk in self.chunks:
+            if heard <= start:
+                break
+            share = min(1.0, (heard - start) / chunk.length)
+            said.append(heard_words(chunk.text, share))
+            start += len(chunk.pcm)
+        return " ".join(words for words in said if words)
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Audio that is here and was not sent yet."""
+        return max(0, self.total - self.position)
