@@ -15,6 +15,16 @@ _PLATFORMS: dict[str, tuple[Callable[[Identity], Platform], Callable[[str], str]
 }
 CHANNELS = tuple(_PLATFORMS)
 
+__all__ = [
+    "CHANNELS",
+    "CesPlatform",
+    "Identity",
+    "Platform",
+    "TwilioPlatform",
+    "call_id",
+    "platform",
+]
+
 
 def _entry(channel: str) -> tuple[Callable[[Identity], Platform], Callable[[str], str]]:
     if channel not in _PLATFORMS:

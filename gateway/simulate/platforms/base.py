@@ -42,6 +42,18 @@ class Platform(Protocol):
     """What the platform sends."""
     out_format: AudioFormat
     """What the gateway sends."""
+    hangup_wait_s: float
+    """How long it waits, after its hang-up messages, for the gateway to close first."""
+
+    @property
+    def received_bytes(self) -> int:
+        """Encoded audio that has arrived so far."""
+        ...
+
+    @property
+    def streams(self) -> int:
+        """Goes up where one stretch of audio has ended and another may begin."""
+        ...
 
     @property
     def finished(self) -> bool:
@@ -80,6 +92,7 @@ class PlayoutBuffer:
         self._format = audio
         self._items: deque[bytes | str] = deque()
         self._buffered_bytes = 0
+        self.received_bytes = 0
 
     @property
     def buffered_s(self) -> float:
@@ -91,6 +104,7 @@ class PlayoutBuffer:
         if data:
             self._items.append(data)
             self._buffered_bytes += len(data)
+            self.received_bytes += len(data)
 
     def mark(self, name: str) -> list[str]:
         """Append a mark; with nothing before it, it is reached at once and returned."""

@@ -35,16 +35,24 @@ def session_number(name: str) -> str:
 class CesPlatform:
     """One session. `audio`: format of both directions."""
 
+    hangup_wait_s = 2.0
+
     def __init__(self, identity: Identity, audio: AudioFormat = LINEAR16_16K) -> None:
         self.identity = identity
         self.in_format = audio
         self.out_format = audio
         self.texts: list[str] = []
         self.transcripts: list[str] = []
+        self.streams = 0
         self._buffer = PlayoutBuffer(audio)
         self._silence = self._input({"audio": base64.b64encode(audio.silence).decode()})
         self._ending = False
         self._idle_frames = 0
+
+    @property
+    def received_bytes(self) -> int:
+        """Encoded bytes that have arrived so far."""
+        return self._buffer.received_bytes
 
     @property
     def finished(self) -> bool:
@@ -100,6 +108,7 @@ class CesPlatform:
             self.transcripts.append(str(value.get("transcript", "")))
         elif kind == "interruptionSignal":
             self._buffer.clear()
+            self.streams += 1
         elif kind == "endSession":
             self._ending = True
         return []
@@ -118,6 +127,8 @@ class CesPlatform:
             self._idle_frames = 0
         if "text" in output:
             self.texts.append(str(output["text"]))
+        if output.get("turnCompleted"):
+            self.streams += 1
         if "endSession" in output:
             self._ending = True
 

@@ -37,6 +37,7 @@ class TwilioPlatform:
 
     in_format = MULAW_8K
     out_format = MULAW_8K
+    hangup_wait_s = 0.0
 
     def __init__(self, identity: Identity, custom: dict[str, str] | None = None) -> None:
         self.identity = identity
@@ -45,8 +46,14 @@ class TwilioPlatform:
         self._buffer = PlayoutBuffer(self.out_format)
         self._sequence = 0
         self._chunk = 0
+        self.streams = 0
         self.finished = False
         """Never set: this dialect ends a call by closing the socket."""
+
+    @property
+    def received_bytes(self) -> int:
+        """Mu-law bytes that have arrived so far."""
+        return self._buffer.received_bytes
 
     def _own_parameters(self) -> dict[str, str]:
         named = {"from": self.identity.from_, "to": self.identity.to}
@@ -122,8 +129,10 @@ class TwilioPlatform:
             name = mark.get("name") if isinstance(mark, dict) else None
             if not isinstance(name, str) or not name:
                 raise complain("twilio", "a mark without a name")
+            self.streams += 1
             return [self._mark(reached) for reached in self._buffer.mark(name)]
         if event == "clear":
+            self.streams += 1
             return [self._mark(name) for name in self._buffer.clear()]
         raise complain("twilio", f"unknown event {event!r}")
 

@@ -1,0 +1,45 @@
+"""How late the frames of a call arrive, judged from the receiving end alone.
+
+A stretch of audio has a schedule: after a burst of a few frames sent ahead, one frame each 20 ms.
+The schedule's origin is fitted to the earliest frame, so what is measured is the unsteadiness of
+server and network, never a clock difference.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+STALL_S = 0.2
+"""A longer wait within one stretch is counted as a stall, and a new schedule starts."""
+
+
+class FrameClock:
+    """Collects the arrivals of one call. Times in seconds."""
+
+    def __init__(self) -> None:
+        self.late_s = array("d")
+        self.stalls_s = array("d")
+        self._arrivals: list[tuple[float, float]] = []
+        self._position_s = 0.0
+        self._stretch = -1
+
+    def arrived(self, now: float, seconds: float, stretch: int) -> None:
+        """`seconds` of audio came at `now`; `stretch` tells one stretch of audio from the next."""
+        if stretch != self._stretch:
+            self.close()
+            self._stretch = stretch
+        elif self._arrivals and now - self._arrivals[-1][0] > STALL_S:
+            self.stalls_s.append(now - self._arrivals[-1][0])
+            self.close()
+        self._arrivals.append((now, self._position_s))
+        self._position_s += seconds
+
+    def close(self) -> None:
+        """Judge the stretch that has ended."""
+        arrivals, self._arrivals = self._arrivals, []
+        self._position_s = 0.0
+        if not arrivals:
+            return
+        first = arrivals[0][0]
+        origin = min(moment - position for moment, position in arrivals)
+        self.late_s.extend(moment - max(first, origin + position) for moment, position in arrivals)
