@@ -15,6 +15,8 @@ from gateway.errors import RuntimeFailure
 
 T = TypeVar("T")
 
+MAX_THREADS = 128
+"""Calls of app code at the same time; more are refused."""
 KILL_EVERY_S = 0.1
 KILL_GRACE_S = 2.0
 """How long a thread past its deadline may resist before the process counts as retiring."""
@@ -111,11 +113,15 @@ class ThreadRunner:
     """
 
     def __init__(
-        self, on_retire: Callable[[], None] | None = None, kill_grace_s: float = KILL_GRACE_S
+        self,
+        on_retire: Callable[[], None] | None = None,
+        kill_grace_s: float = KILL_GRACE_S,
+        max_threads: int = MAX_THREADS,
     ) -> None:
         self.retiring = False
         self._on_retire = on_retire
         self._kill_grace_s = kill_grace_s
+        self._max_threads = max_threads
         self._jobs: set[_Job[object]] = set()
 
     async def run(self, fn: Callable[[], T], deadline_s: float) -> T:
@@ -123,6 +129,8 @@ class ThreadRunner:
 
         A caller that is cancelled leaves the code running until its end or its deadline.
         """
+        if len(self._jobs) >= self._max_threads:
+            raise RuntimeFailure("runtime.busy", "too many calls of app code at the same time")
         loop = asyncio.get_running_loop()
         job: _Job[T] = _Job(fn, loop)
         self._jobs.add(job)  # type: ignore[arg-type]

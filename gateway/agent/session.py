@@ -30,7 +30,8 @@ from gateway.errors import GatewayError, ProtocolError
 log = logging.getLogger("gateway.agent")
 
 KEEP_S = 300.0
-MAX_SESSIONS = 1000
+MAX_KEPT = 200
+"""Sessions kept without a connection; the longest unused are forgotten first."""
 MAX_UNSENT = 256
 MAX_PENDING_PARTS = 1000
 MAX_ASYNC = 16
@@ -264,9 +265,9 @@ class AgentSession:
 class SessionStore:
     """Sessions of one process by name, kept for a while after their connection is lost."""
 
-    def __init__(self, keep_s: float = KEEP_S, max_sessions: int = MAX_SESSIONS) -> None:
+    def __init__(self, keep_s: float = KEEP_S, max_kept: int = MAX_KEPT) -> None:
         self._keep_s = keep_s
-        self._max_sessions = max_sessions
+        self._max_kept = max_kept
         self._sessions: dict[str, AgentSession] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -282,13 +283,16 @@ class SessionStore:
         return self._sessions.get(name)
 
     def add(self, session: AgentSession) -> None:
-        """Know a new session. The longest unused is forgotten where there are too many."""
+        """Know a new session."""
         self._sessions[session.name] = session
-        while len(self._timers) > self._max_sessions:
-            self._drop(next(iter(self._timers)))
 
     def keep(self, session: AgentSession) -> None:
-        """Its connection is lost: forget the session unless it is taken up in time."""
+        """Its connection is lost: forget the session unless it is taken up in time.
+
+        The longest unused is forgotten at once where there are too many.
+        """
+        while len(self._timers) >= max(1, self._max_kept):
+            self._drop(next(iter(self._timers)))
         running = asyncio.get_running_loop()
         self._timers[session.name] = running.call_later(self._keep_s, self._drop, session.name)
 

@@ -1,0 +1,257 @@
+"""The runtime as a process: `python -m gateway.agent.serve --socket PATH --app PATH`.
+
+It serves BidiRunSession JSON over websockets on a unix socket. To its supervisor it speaks JSON
+lines on standard output: `{"event": "ready"}` once it serves, `{"event": "retiring"}` when it
+takes no new sessions and will leave after its last, `{"event": "failed", "code", "message",
+"where", "hint"}` before it leaves with status 2. Logs are JSON lines on standard error. Whatever
+app code writes to its standard output or error becomes a log line, too.
+
+Its settings come as JSON in the environment variable VOICE_GATEWAY_AGENT, so that no other user
+of the machine can read them in the list of processes. It leaves when its parent process is gone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import ctypes
+import json
+import logging
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+from pydantic import ValidationError
+from websockets.asyncio.server import ServerConnection, unix_serve
+from websockets.exceptions import ConnectionClosed
+
+from gateway import bidi
+from gateway.agent.app.read import read_app
+from gateway.agent.conversation import Engine
+from gateway.agent.runner import ThreadRunner
+from gateway.agent.scope import AppOutput, ScopeFilter
+from gateway.agent.session import SessionStore, build_engine, serve_link
+from gateway.config import Settings
+from gateway.errors import GatewayError
+
+log = logging.getLogger("gateway.agent")
+
+SETTINGS_VARIABLE = "VOICE_GATEWAY_AGENT"
+PARENT_CHECK_S = 1.0
+MAX_MESSAGE_BYTES = 16 << 20
+STACK_BYTES = 4 << 20
+CLOSE_TIMEOUT_S = 2.0
+_M_ARENA_MAX = -8
+"""glibc's number for the option that bounds how many arenas malloc opens."""
+
+
+class WebsocketLink:
+    """One websocket as the runtime's link."""
+
+    def __init__(self, connection: ServerConnection) -> None:
+        self._connection = connection
+
+    async def send(self, message: dict[str, Any]) -> None:
+        """Send one message; a connection that is gone takes it in silence."""
+        with contextlib.suppress(ConnectionClosed):
+            await self._connection.send(bidi.dump(message))
+
+    async def receive(self) -> dict[str, Any] | None:
+        """The next message; None when the connection is gone. Raises ProtocolError."""
+        try:
+            data = await self._connection.recv()
+        except ConnectionClosed:
+            return None
+        return bidi.parse(data)
+
+    async def aclose(self, code: int = 1000, reason: str = "") -> None:
+        """Close the websocket."""
+        await self._connection.close(code, reason)
+
+
+class Process:
+    """The serving process: its socket, its sessions, its way to the end."""
+
+    def __init__(self, socket: Path, app: Path, settings: Settings, control: TextIO) -> None:
+        self._socket = socket
+        self._app = app
+        self._settings = settings
+        self._control = control
+        self._stop = asyncio.Event()
+        self._retiring = False
+        self._links = 0
+        self._store = SessionStore()
+
+    def tell(self, event: str, **fields: Any) -> None:
+        """One line to the supervisor; one that has gone is not an error."""
+        _tell(self._control, event, **fields)
+
+    async def run(self) -> int:
+        """Serve until a signal, or until the last session of a retiring process has ended."""
+        runner = ThreadRunner(on_retire=self._retire)
+        try:
+            engine = build_engine(read_app(self._app), self._settings, runner)
+        except GatewayError as error:
+            log.error("%s", error.lines())
+            self.tell(
+                "failed",
+                code=error.code,
+                message=error.message,
+                where=error.where,
+                hint=error.hint,
+            )
+            return 2
+        running = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            running.add_signal_handler(number, self._stop.set)
+        watch = asyncio.create_task(self._watch_parent())
+        self._socket.unlink(missing_ok=True)
+
+        async def serve(connection: ServerConnection) -> None:
+            await self._serve(connection, engine)
+
+        async with unix_serve(
+            serve,
+            str(self._socket),
+            compression=None,
+            max_size=MAX_MESSAGE_BYTES,
+            ping_interval=None,
+            close_timeout=CLOSE_TIMEOUT_S,
+        ) as server:
+            self.tell("ready")
+            await self._stop.wait()
+            server.close(code=1001, reason="the runtime is going away")
+        await self._store.aclose()
+        await runner.aclose()
+        watch.cancel()
+        self._socket.unlink(missing_ok=True)
+        return 0
+
+    async def _serve(self, connection: ServerConnection, engine: Engine) -> None:
+        if self._retiring:
+            await connection.close(1013, "generic::unavailable: the runtime is retiring")
+            return
+        self._links += 1
+        try:
+            await serve_link(
+                WebsocketLink(connection),
+                engine.app,
+                engine.settings,
+                engine.runner,
+                self._store,
+                engine,
+            )
+        except Exception:
+            log.exception("a connection failed")
+            await connection.close(1011, "generic::internal: the runtime failed")
+        finally:
+            self._links -= 1
+            self._leave_when_idle()
+
+    def _retire(self) -> None:
+        log.warning("app code cannot be ended; the process retires")
+        self._retiring = True
+        self.tell("retiring")
+        self._leave_when_idle()
+
+    def _leave_when_idle(self) -> None:
+        if self._retiring and not self._links:
+            self._stop.set()
+
+    async def _watch_parent(self) -> None:
+        """Leave when the supervisor is gone, whatever became of it."""
+        parent = os.getppid()
+        while os.getppid() == parent:
+            await asyncio.sleep(PARENT_CHECK_S)
+        self._stop.set()
+
+
+def _tell(control: TextIO, event: str, **fields: Any) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        control.write(json.dumps({"event": event, **fields}) + "\n")
+        control.flush()
+
+
+class _JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "session": getattr(record, "session_id", ""),
+            "event": record.getMessage(),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def _separate_output() -> TextIO:
+    """Keep standard output for the supervisor alone; all else that is written becomes logs."""
+    control = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    logs = os.fdopen(os.dup(2), "w", encoding="utf-8", buffering=1)
+    # Also what bypasses sys.stdout (os.write, child processes) must not reach the supervisor.
+    os.dup2(2, 1)
+    handler = logging.StreamHandler(logs)
+    handler.setFormatter(_JsonLines())
+    handler.addFilter(ScopeFilter())
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    logging.getLogger("websockets").setLevel(logging.WARNING)
+    output = AppOutput()
+    sys.stdout = sys.stderr = output
+    return control
+
+
+def _limit_memory(memory_mb: int) -> None:
+    """Bound the address space to what the process has now and `memory_mb` more."""
+    with contextlib.suppress(OSError, AttributeError):
+        # Each malloc arena reserves address space that would count against the bound.
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
+    threading.stack_size(STACK_BYTES)
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    except OSError:
+        return
+    limit = pages * resource.getpagesize() + (memory_mb << 20)
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if hard == resource.RLIM_INFINITY or limit < hard:
+        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line of the runtime process."""
+    parser = argparse.ArgumentParser(prog="python -m gateway.agent.serve", description=__doc__)
+    parser.add_argument("--socket", type=Path, required=True, help="unix socket to listen on")
+    parser.add_argument("--app", type=Path, required=True, help="folder or zip of the app")
+    options = parser.parse_args(arguments)
+    control = _separate_output()
+    given = os.environ.get(SETTINGS_VARIABLE, "{}")
+    for name in [name for name in os.environ if name.startswith("VOICE_GATEWAY_")]:
+        del os.environ[name]
+    os.umask(0o077)
+    try:
+        settings = Settings.model_validate_json(given)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        log.error("settings: %s: %s", where, problem["msg"])
+        _tell(control, "failed", code="config.value", message=problem["msg"], where=where)
+        return 2
+    logging.getLogger().setLevel(settings.log.level.upper())
+    _limit_memory(settings.runtime.memory_mb)
+
+    async def run() -> int:
+        process = Process(options.socket, options.app, settings, control)
+        return await process.run()
+
+    return asyncio.run(run())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

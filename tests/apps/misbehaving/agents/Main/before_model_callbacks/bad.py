@@ -1,0 +1,31 @@
+import os
+import sys
+
+def before_model_callback(callback_context, llm_request):
+    text = " ".join(part.text or "" for part in callback_context.get_last_user_input())
+    if "loop" in text:
+        while True:
+            pass
+    if "stubborn" in text:
+        while True:
+            try:
+                while True:
+                    pass
+            except BaseException:
+                pass
+    if "raise" in text:
+        raise ValueError("secret of the caller")
+    if "exit" in text:
+        raise SystemExit(3)
+    if "die" in text:
+        os._exit(9)
+    if "shout" in text:
+        for number in range(10000):
+            print("line", number)
+        os.write(1, b'{"event": "retiring"}\n')
+        sys.stdout.close()
+    if "eat" in text:
+        callback_context.state["_food"] = bytearray(1 << 40)
+    if "nonsense" in text:
+        return 42
+    return None

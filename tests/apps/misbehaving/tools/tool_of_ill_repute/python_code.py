@@ -1,0 +1,7 @@
+def tool_of_ill_repute(how: str):
+    if how == "loop":
+        while True:
+            pass
+    if how == "exit":
+        raise SystemExit
+    return {1, 2}

@@ -1,0 +1,3 @@
+def look_up(key: str) -> dict:
+    """Find a thing."""
+    return {"found": key}

@@ -1,0 +1,2 @@
+def failing() -> dict:
+    raise ValueError("no such meter")

@@ -1,0 +1,2 @@
+def authentication() -> dict:
+    return {"error": "wrong pin"}

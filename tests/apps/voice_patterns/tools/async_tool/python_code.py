@@ -1,0 +1,2 @@
+def async_tool() -> dict:
+    return {"order": "sent"}
