@@ -13,7 +13,8 @@ def after_model_callback(
         if part.has_function_call("end_session"):
             reason = part.function_call.args.get("reason", "")
             extra = [Part.from_function_call(name="post_call_log", args={"reason": reason})]
-            if not part.function_call.args.get("session_escalated"):
+            escalated = part.function_call.args.get("session_escalated")
+            if not escalated and reason != "caller hung up":
                 extra.append(Part.from_json(data=json.dumps(CHIME)))
             return LlmResponse.from_parts(parts[:index] + extra + parts[index:])
     return None
