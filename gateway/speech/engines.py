@@ -96,6 +96,8 @@ class Engines:
                 f"{len(text)} characters in one sentence",
                 hint="cut the text with gateway.speech.text.sentences",
             )
+        if not any(char.isalnum() for char in text):
+            raise _silent(self.voice)
         try:
             made = self.voice.speak(text, voice, language)
             pcm = resample_clip(to_pcm(made), self.voice.rate_hz, rate_hz)
@@ -103,7 +105,7 @@ class Engines:
         except Exception as error:
             raise _failed(self.voice.name, error) from error
         if not speech:
-            raise SpeechError("speech.empty", f"{self.voice.name} makes no sound of this text")
+            raise _silent(self.voice)
         return speech
 
     def recognise(self, pcm: Pcm, rate_hz: int, language: str) -> str:
@@ -119,6 +121,10 @@ class Engines:
             return self.judge.complete(pcm, rate_hz)
         except Exception as error:
             raise _failed(self.judge.name, error) from error
+
+
+def _silent(voice: Voice) -> SpeechError:
+    return SpeechError("speech.empty", f"{voice.name} makes no sound of this text")
 
 
 def _failed(engine: str, error: Exception) -> SpeechError:

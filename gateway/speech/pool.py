@@ -150,6 +150,11 @@ class WorkerPool:
         """Process ids of the workers that are up."""
         return sorted(worker.pid for worker in self._workers)
 
+    @property
+    def waiting(self) -> int:
+        """Jobs that no worker has taken yet."""
+        return len(self._waiting)
+
     async def start(self) -> None:
         """Start all workers and wait until they are ready. Raises SpeechError."""
         spawned = await asyncio.gather(

@@ -6,6 +6,7 @@ behind the last 32 of the one before. Digital silence and comfort noise do not r
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar
@@ -23,8 +24,10 @@ WINDOW_BYTES = 2 * VAD_WINDOW_SAMPLES
 WINDOW_S = VAD_WINDOW_SAMPLES / VAD_RATE_HZ
 QUIET_RMS = 32
 """About -60 dBFS: a window below is silence or comfort noise, whoever speaks."""
-QUIET_WINDOWS = 8
+QUIET_WINDOWS = 16
 """After that many quiet windows in a row the model rests; its memory then holds silence."""
+CATCH_UP_WINDOWS = 4
+"""Skipped windows that the model is given after all once it is woken."""
 _CONTEXT = 32
 _MEMORY = 128
 
@@ -60,29 +63,46 @@ class SileroModel:
 class Track:
     """What the model remembers of one stream, and the samples that still wait for it."""
 
-    __slots__ = ("_quiet", "context", "memory", "pending", "windows")
+    __slots__ = ("_catch_up", "_context", "_quiet", "_skipped", "memory", "pending", "windows")
 
     def __init__(self) -> None:
         self.pending = bytearray()
         self.windows = 0
-        self.context = np.zeros(_CONTEXT, np.float32)
         self.memory = np.zeros((2, _MEMORY), np.float32)
+        self._context = np.zeros(_CONTEXT, np.float32)
         self._quiet = 0
+        self._skipped: deque[Floats] = deque(maxlen=CATCH_UP_WINDOWS)
+        self._catch_up: deque[Floats] = deque()
 
     @property
     def position_s(self) -> float:
-        """End of the last window judged, in seconds since the first sample."""
+        """End of the last window taken, in seconds since the first sample."""
         return self.windows * WINDOW_S
 
-    def take(self) -> tuple[Floats, bool] | None:
-        """The next whole window and whether the model must judge it; None where none is whole."""
+    @property
+    def reports(self) -> bool:
+        """Whether the step just taken judges a new window, and not one that was skipped before."""
+        return not self._catch_up
+
+    def step(self) -> Floats | bool:
+        """What to do next: run these 288 samples, True: skip a quiet window, False: wait."""
+        if self._catch_up:
+            return self._catch_up.popleft()
         if len(self.pending) < WINDOW_BYTES:
-            return None
+            return False
         pcm = bytes(self.pending[:WINDOW_BYTES])
         del self.pending[:WINDOW_BYTES]
         self.windows += 1
+        samples = np.concatenate((self._context, to_floats(pcm)))
+        self._context = samples[-_CONTEXT:]
         self._quiet = self._quiet + 1 if audioop.rms(pcm, 2) < QUIET_RMS else 0
-        return to_floats(pcm), self._quiet <= QUIET_WINDOWS
+        if self._quiet > QUIET_WINDOWS:
+            self._skipped.append(samples)
+            return True
+        # A soft onset may lie in what was just skipped: the model hears that first.
+        self._catch_up.extend((*self._skipped, samples))
+        self._skipped.clear()
+        return self._catch_up.popleft()
 
 
 _TrackT = TypeVar("_TrackT", bound=Track)
@@ -100,23 +120,22 @@ def advance(model: SileroModel, tracks: Iterable[_TrackT]) -> list[tuple[_TrackT
         awake: list[_TrackT] = []
         windows: list[Floats] = []
         for track in waiting:
-            taken = track.take()
-            if taken is None:
+            step = track.step()
+            if step is False:
                 continue
             busy.append(track)
-            window, loud = taken
-            if loud:
-                awake.append(track)
-                windows.append(np.concatenate((track.context, window)))
-            else:
+            if step is True:
                 judged.append((track, 0.0, track.position_s))
-            track.context = window[-_CONTEXT:]
+            else:
+                awake.append(track)
+                windows.append(step)
         if awake:
             memory = np.stack([track.memory for track in awake], axis=1)
             probabilities, after = model.run(np.stack(windows), memory)
             for index, track in enumerate(awake):
                 track.memory = after[:, index].copy()
-                judged.append((track, float(probabilities[index]), track.position_s))
+                if track.reports:
+                    judged.append((track, float(probabilities[index]), track.position_s))
         waiting = busy
     return judged
 

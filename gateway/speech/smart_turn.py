@@ -24,7 +24,9 @@ _SAMPLES = 8 * _RATE_HZ
 _WINDOW = 400
 _HOP = 160
 _BANDS = 80
-_COMPLETE = 0.5
+_COMPLETE = 0.8
+"""Of 70 real prompts over mu-law, 90 % pass here when whole and 36 % when cut off within a word; at
+0.5 it is 96 % and 55 %. To cut in on a caller costs more than half a second of patience."""
 
 
 def model_file() -> Path | None:
