@@ -36,6 +36,7 @@ from gateway.channels.base import (
     Clear,
     Close,
     DtmfIn,
+    Ended,
     EndReason,
     EventIn,
     GoAway,
@@ -217,6 +218,9 @@ class CesChannel:
                 where=where,
                 hint='{"realtimeInput": {"event": {"event": "session start"}}}',
             )
+        if name == bidi.REMOTE_DISCONNECTED:
+            # An adapter's way of saying that its caller hung up.
+            return [Ended()]
         return [EventIn(name)]
 
     def _variables_in(self, value: Any, _more: bool) -> list[ChannelEvent]:

@@ -23,6 +23,7 @@ from gateway.channels.base import (
     Clear,
     Close,
     DtmfIn,
+    Ended,
     EndReason,
     EventIn,
     GoAway,
@@ -157,6 +158,12 @@ def test_a_sample_cut_in_two_is_put_together_again() -> None:
 def test_companded_audio_may_have_any_length() -> None:
     mulaw = {"audioEncoding": "MULAW", "sampleRateHertz": 8000}
     assert send(configured(inputAudioConfig=mulaw), audio="/w==") == [AudioIn(b"\xff")]
+
+
+def test_an_adapter_tells_by_an_event_that_its_caller_hung_up() -> None:
+    channel = configured()
+    hung_up = Ended(EndReason.REMOTE_HANGUP)
+    assert send(channel, event={"event": "sys.remote-call-disconnected"}) == [hung_up]
 
 
 def test_each_kind_of_input() -> None:
