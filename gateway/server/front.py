@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Final
+from typing import Final, cast
+
+import structlog
 
 from gateway.config import ServerSettings
 from gateway.errors import GatewayError
@@ -23,6 +25,8 @@ LINGER_S: Final = 1.0
 """How long a refused client may go on sending: closing at once would cost it the answer."""
 MAX_WAITING: Final = 1024
 """Connections whose head is not complete yet; more are turned away."""
+
+log = structlog.get_logger()
 
 
 class FrontDoor:
@@ -62,8 +66,8 @@ class FrontProtocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the clock of the head."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's transports are none of asyncio's classes, they only behave like them.
+        self._transport = cast(asyncio.Transport, transport)
         door = self._door
         if len(door.waiting) >= MAX_WAITING:
             self._transport.abort()
@@ -111,6 +115,12 @@ class FrontProtocol(asyncio.Protocol):
                 self._decide(transport, bytes(begun), end)
         except (HeadError, GatewayError) as error:
             self._refuse(transport, error)
+        except Exception:
+            log.exception("front.failed")
+            fault = HeadError(
+                HTTPStatus.INTERNAL_SERVER_ERROR, "internal.front", "this request failed here"
+            )
+            self._refuse(transport, fault)
 
     def _decide(self, transport: asyncio.Transport, data: bytes, end: int) -> None:
         head = parse(data[:end])

@@ -243,4 +243,6 @@ def _answer(error: GatewayError | HeadError, headers: dict[str, str] | None = No
 
 
 async def _close_after(_request: web.Request, response: web.StreamResponse) -> None:
+    # The header fields are made before this hook runs, so it is written here by hand as well.
     response.force_close()
+    response.headers["Connection"] = "close"

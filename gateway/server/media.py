@@ -184,7 +184,9 @@ class MediaSocket(WSListener):
         if kind == WSMsgType.CLOSE:
             self._peer_closes(transport, frame)
             return
-        if self._closing_s is not None:
+        if self._closing_s is not None or transport.is_close_frame_sent:
+            # The second: picows has refused a frame, but may still read that very frame to its
+            # end and deliver it before it disconnects.
             return
         if now - self._window_s >= 1.0:
             self._window_s, self._window_count = now, 0

@@ -1,0 +1,212 @@
+"""Who is let in, and that nothing is open by accident."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from twilio.request_validator import RequestValidator
+from websockets.exceptions import InvalidStatus
+
+from gateway.config import Settings, load
+from gateway.errors import AuthError, ConfigError
+from gateway.server.auth import Caller, Gate, check_exposure, host_name, is_loopback
+from gateway.server.tokens import MediaTokens
+from tests.server.conftest import Serve
+from tests.server.echo import EchoCalls, until
+from tests.server.wire import (
+    NATIVE,
+    TWILIO_START,
+    error_code,
+    media_path,
+    request,
+    start_native,
+    websocket,
+)
+
+LOCAL = Caller(address="127.0.0.1", host="localhost:8080")
+ORIGIN = "https://voice.example.com"
+SIGNED: dict[str, Any] = {
+    "twilio.auth_tokens": ["primary", "secondary"],
+    "server.public_origin": ORIGIN,
+}
+
+
+def settings(**over: Any) -> Settings:
+    return load(overrides=over)
+
+
+def gate(**over: Any) -> Gate:
+    return Gate(settings(**over), MediaTokens(None, 60))
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.8.8.8", "localhost", "LOCALHOST", "::1", "[::1]", "::ffff:127.0.0.1"]
+)
+def test_loopback_hosts(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "10.0.0.1", "localhost.example.com", "x"])
+def test_hosts_that_are_not_loopback(host: str) -> None:
+    assert not is_loopback(host)
+
+
+def test_host_headers() -> None:
+    assert host_name("Voice.example.com:443") == "voice.example.com"
+    assert host_name("[::1]:8080") == "::1"
+    assert host_name("[") == ""
+
+
+@pytest.mark.parametrize(
+    ("over", "code"),
+    [
+        ({"server": {"host": "0.0.0.0"}}, "config.open_server"),
+        ({"server": {"host": "0.0.0.0"}, "auth": {"none": True}}, "config.open_server"),
+        ({"auth": {"none": True, "tokens": ["t"]}}, "config.auth_conflict"),
+        ({"twilio": {"auth_tokens": ["t"]}}, "config.public_origin"),
+        ({"server": {"tls_cert": "/x"}}, "config.tls"),
+    ],
+)
+def test_settings_that_would_be_open_or_contradict_are_refused(
+    over: dict[str, Any], code: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        check_exposure(settings(**over))
+    assert caught.value.code == code
+    assert code == "config.tls" or caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        {},
+        {"auth": {"none": True}},
+        {"server": {"host": "0.0.0.0"}, "auth": {"tokens": ["t"]}},
+        {"server": {"host": "0.0.0.0"}, "auth": {"none": True, "allow_open": True}},
+    ],
+)
+def test_settings_that_are_safe_or_open_on_purpose(over: dict[str, Any]) -> None:
+    check_exposure(settings(**over))
+
+
+@pytest.mark.parametrize(
+    "caller",
+    [
+        Caller(address="10.0.0.2", host="localhost"),
+        Caller(address="127.0.0.1", host="tunnel.example.com"),
+        Caller(address="127.0.0.1", host=""),
+        Caller(address="127.0.0.1", host="localhost", origin="https://evil.example.com"),
+        Caller(address="127.0.0.1", host="localhost", origin="null"),
+    ],
+)
+def test_without_proofs_only_this_machine_under_a_local_name(caller: Caller) -> None:
+    gate().bearer(LOCAL)
+    gate().webhook(LOCAL, "/twilio/voice", {})
+    with pytest.raises(AuthError) as caught:
+        gate().bearer(caller)
+    assert caught.value.code == "auth.local_only"
+    with pytest.raises(AuthError):
+        gate().webhook(caller, "/twilio/voice", {})
+    gate(auth={"none": True, "allow_open": True}).bearer(caller)
+
+
+def test_bearer_tokens_in_the_header_or_the_address() -> None:
+    guarded = gate(auth={"tokens": ["one", "two"]})
+    guarded.bearer(Caller("10.0.0.2", authorization="Bearer two"))
+    guarded.bearer(Caller("10.0.0.2", authorization="bearer  one"))
+    guarded.bearer(Caller("10.0.0.2", access_token="one"))
+    for caller, code in (
+        (LOCAL, "auth.missing"),
+        (Caller("10.0.0.2", authorization="Basic one"), "auth.missing"),
+        (Caller("10.0.0.2", authorization="Bearer three"), "auth.bearer"),
+        (Caller("10.0.0.2", access_token="é"), "auth.bearer"),
+    ):
+        with pytest.raises(AuthError) as caught:
+            guarded.bearer(caller)
+        assert (caught.value.code, caught.value.status) == (code, 401)
+
+
+async def test_native_upgrades_need_the_bearer_token(serve: Serve, calls: EchoCalls) -> None:
+    gateway = await serve({"auth.tokens": ["sesame"]})
+    with pytest.raises(InvalidStatus) as caught:
+        async with websocket(gateway, NATIVE):
+            pass
+    assert caught.value.response.status_code == 401
+    assert caught.value.response.headers["WWW-Authenticate"].startswith("Bearer")
+    assert not calls.made
+    headers = {"Authorization": "Bearer sesame"}
+    async with websocket(gateway, NATIVE, additional_headers=headers) as client:
+        await start_native(client)
+    async with websocket(gateway, NATIVE + "?access_token=sesame") as client:
+        await start_native(client)
+    await until(lambda: len(calls.made) == 2)
+
+
+async def test_a_media_token_opens_one_socket(serve: Serve, calls: EchoCalls) -> None:
+    gateway = await serve()
+    path = await media_path(gateway)
+    async with websocket(gateway, path):
+        pass
+    for spoiled in (path, path[:-2] + "AA", "/twilio/media/abc"):
+        with pytest.raises(InvalidStatus) as caught:
+            async with websocket(gateway, spoiled):
+                pass
+        assert caught.value.response.status_code == 403
+    assert len(calls.made) == 1
+    metrics = gateway.observers.metrics.text().decode()
+    assert 'voice_gateway_calls_refused_total{reason="auth.token_used"} 1.0' in metrics
+
+
+async def test_a_full_house_does_not_use_a_token_up(serve: Serve) -> None:
+    gateway = await serve({"server.max_calls": 1})
+    path = await media_path(gateway)
+    async with websocket(gateway, NATIVE) as client:
+        await start_native(client)
+        with pytest.raises(InvalidStatus) as caught:
+            async with websocket(gateway, path):
+                pass
+        assert caught.value.response.status_code == 503
+    await until(lambda: gateway.active == 0)
+    async with websocket(gateway, path):
+        pass
+
+
+async def test_webhooks_must_be_signed_for_the_public_address(serve: Serve) -> None:
+    gateway = await serve(SIGNED)
+    form = {"CallSid": "CA1", "From": "+1555", "To": "+1666"}
+    url = ORIGIN + "/twilio/voice"
+    for token in ("primary", "secondary"):
+        signature = RequestValidator(token).compute_signature(url, form)
+        status, _, body = await request(
+            gateway,
+            "POST",
+            "/twilio/voice",
+            data=form,
+            headers={"X-Twilio-Signature": signature, "Host": "internal:1"},
+        )
+        assert status == 200
+        assert b'url="wss://voice.example.com/twilio/media/' in body
+    for headers, code in (
+        ({}, "auth.unsigned"),
+        ({"X-Twilio-Signature": "AAAA"}, "auth.signature"),
+    ):
+        status, _, body = await request(
+            gateway, "POST", "/twilio/voice", data=form, headers=headers
+        )
+        assert (status, error_code(body)) == (403, code)
+
+
+async def test_a_signed_upgrade_needs_no_token(serve: Serve, calls: EchoCalls) -> None:
+    gateway = await serve(SIGNED)
+    signature = RequestValidator("primary").compute_signature(
+        "wss://voice.example.com/twilio/media", {}
+    )
+    headers = {"x-twilio-signature": signature}
+    async with websocket(gateway, "/twilio/media", additional_headers=headers) as client:
+        await client.send(json.dumps(TWILIO_START))
+        await until(lambda: calls.made and calls.made[0].started)
+    with pytest.raises(InvalidStatus):
+        async with websocket(gateway, "/twilio/media"):
+            pass

@@ -1,0 +1,43 @@
+"""Logs: one line an event, JSON when asked, and never the caller's words."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from gateway.config import LogSettings
+from gateway.server.logs import set_up
+
+
+@pytest.fixture(autouse=True)
+def put_back() -> Iterator[None]:
+    """The process-wide configuration is the other tests' too."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    structlog.reset_defaults()
+    root.handlers[:], root.level = handlers, level
+
+
+def test_json_lines_carry_the_call_and_no_words(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up(LogSettings(format="json"))
+    with structlog.contextvars.bound_contextvars(call_id="CA1"):
+        structlog.get_logger().info("call.text", text="my secret", digits="1234", n=1)
+        logging.getLogger("aiohttp.server").warning("odd %s", "thing")
+    first, second = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (first["event"], first["call_id"], first["n"]) == ("call.text", "CA1", 1)
+    assert (first["text"], first["digits"]) == ("[hidden]", "[hidden]")
+    assert (second["event"], second["logger"]) == ("odd thing", "aiohttp.server")
+
+
+def test_the_level_counts_and_people_get_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up(LogSettings(format="console", level="warning"))
+    structlog.get_logger().info("hidden.event")
+    structlog.get_logger().warning("shown.event", code="a.b")
+    shown = capsys.readouterr().err
+    assert "hidden.event" not in shown
+    assert "shown.event" in shown
