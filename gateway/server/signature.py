@@ -1,4 +1,4 @@
-"""Twilio's request signature: HMAC-SHA1 over the address and the sorted form fields.
+"""Twilio's request signature: an HMAC over the address and the sorted form fields.
 
 The platform signs the address that *it* used. That is built from the configured public origin,
 never from what a proxy passed on, and tried in the spellings that the platform is known to use:
@@ -17,12 +17,12 @@ _DEFAULT_PORTS = {"https": 443, "wss": 443, "http": 80, "ws": 80}
 _SISTERS = {"https": "wss", "wss": "https", "http": "ws", "ws": "http"}
 
 
-def sign(token: str, url: str, fields: Mapping[str, Sequence[str]]) -> str:
+def sign(token: str, url: str, fields: Mapping[str, Sequence[str]], algorithm: str = "sha1") -> str:
     """The signature of a request: base64 text. `fields`: form fields with all their values."""
     text = url + "".join(
         name + value for name in sorted(fields) for value in sorted(set(fields[name]))
     )
-    return base64.b64encode(hmac.digest(token.encode(), text.encode(), "sha1")).decode()
+    return base64.b64encode(hmac.digest(token.encode(), text.encode(), algorithm)).decode()
 
 
 def spellings(url: str) -> list[str]:
@@ -45,9 +45,13 @@ def spellings(url: str) -> list[str]:
 def genuine(
     tokens: Iterable[str], url: str, fields: Mapping[str, Sequence[str]], signature: str
 ) -> bool:
-    """Whether any token signs any spelling so. Compares in constant time."""
+    """Whether any token signs any spelling so. Compares in constant time.
+
+    Account tokens sign with SHA-1, shared keys of newer accounts with SHA-256.
+    """
     given = signature.encode("utf-8", "replace")
     sound = False
-    for token, spelling in product(tokens, spellings(url)):
-        sound |= hmac.compare_digest(sign(token, spelling, fields).encode(), given)
+    for token, spelling, algorithm in product(tokens, spellings(url), ("sha1", "sha256")):
+        made = sign(token, spelling, fields, algorithm)
+        sound |= hmac.compare_digest(made.encode(), given)
     return sound

@@ -46,6 +46,12 @@ def test_the_platform_s_own_spellings_of_an_address_are_accepted() -> None:
         assert not genuine(["other"], URL, FORM, signature)
 
 
+def test_a_shared_key_s_sha_256_signature_is_accepted() -> None:
+    fields = MultiDict((name, values[0]) for name, values in FORM.items())
+    signature = RequestValidator("key").compute_signature(URL, fields, "HMAC_SHA256")
+    assert genuine(["key"], URL, FORM, signature)
+
+
 def test_another_address_form_or_scheme_is_not_accepted() -> None:
     signature = sign("token", URL, FORM)
     assert not genuine(["token"], URL + "x", FORM, signature)
