@@ -158,7 +158,8 @@ def _blob_part(value: Mapping[str, Any], where: str) -> Part:
     if not isinstance(data, str) or not isinstance(mime_type, str):
         raise invalid("mimeType or data is missing", where)
     try:
-        raw = base64.b64decode(data.replace("-", "+").replace("_", "/") + "=" * (-len(data) % 4))
+        standard = data.rstrip("=").replace("-", "+").replace("_", "/")
+        raw = base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True)
     except (binascii.Error, ValueError):
         raise invalid("data is not base64", f"{where}.data") from None
     if len(raw) > MAX_BLOB_BYTES:

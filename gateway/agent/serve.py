@@ -167,8 +167,9 @@ class Process:
     async def _watch_parent(self) -> None:
         """Leave when the supervisor is gone, whatever became of it."""
         parent = os.getppid()
-        while os.getppid() == parent:
-            await asyncio.sleep(PARENT_CHECK_S)
+        while os.getppid() == parent and not self._stop.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stop.wait(), PARENT_CHECK_S)
         self._stop.set()
 
 

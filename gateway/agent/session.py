@@ -338,7 +338,7 @@ async def serve_link(
     if engine is None:
         engine = build_engine(app, settings, runner)
     session: AgentSession | None = None
-    sessions = store or SessionStore(keep_s=0.0)
+    sessions = store if store is not None else SessionStore(keep_s=0.0)
     try:
         message = await link.receive()
         if message is None:

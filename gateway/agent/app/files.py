@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import lzma
 import stat
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Protocol
@@ -17,6 +19,18 @@ MAX_RATIO = 200
 """Expansion of a zip as a whole beyond which it counts as a bomb; text packs to about 1:20."""
 RATIO_FREE_BYTES = 8 << 20
 """Zips that expand to less than this are never judged by their ratio."""
+
+_ZIP_FAULTS = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    EOFError,
+    OSError,
+)
+"""What the standard library raises for damaged or unknown zips."""
 
 APP_FILES = ("app.yaml", "app.yml", "app.json")
 
@@ -112,7 +126,7 @@ class ZipFiles:
         try:
             with zipfile.ZipFile(path) as archive:
                 self._read(archive, path.stat().st_size)
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+        except _ZIP_FAULTS as error:
             raise AppError(
                 "app.zip", f"not a zip that can be read: {error}", where=self.origin
             ) from None

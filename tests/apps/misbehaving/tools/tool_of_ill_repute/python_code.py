@@ -1,5 +1,5 @@
 def tool_of_ill_repute(how: str):
-    if how == "loop":
+    if how == "spin":
         while True:
             pass
     if how == "exit":

@@ -1,0 +1,141 @@
+"""Folders and zips as one tree that cannot be left."""
+
+from __future__ import annotations
+
+import contextlib
+import stat
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.agent.app import files
+from gateway.agent.app.files import clean_path, open_files
+from gateway.errors import AppError
+
+
+def _zip(path: Path, members: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return path
+
+
+def _code(path: Path) -> str:
+    with pytest.raises(AppError) as caught:
+        open_files(path)
+    assert caught.value.where
+    return caught.value.code
+
+
+def test_a_zip_may_have_a_root_folder_or_none(tmp_path: Path) -> None:
+    for prefix in ("", "My_App/"):
+        path = _zip(tmp_path / "a.zip", {f"{prefix}app.yaml": b"x", f"{prefix}a/b.txt": b"y"})
+        read = open_files(path)
+        assert read.paths() == ["a/b.txt", "app.yaml"]
+        assert read.read("./a/b.txt") == b"y"
+
+
+def test_a_folder_reads_like_a_zip(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/b.txt").write_bytes(b"y")
+    (tmp_path / ".git").write_bytes(b"hidden")
+    assert open_files(tmp_path).paths() == ["a/b.txt"]
+    assert open_files(tmp_path).read("a/b.txt") == b"y"
+
+
+@pytest.mark.parametrize("rel", ["../x", "/etc/passwd", "a/../../x", "..\\x", "C:\\x", "", "a\0"])
+def test_no_path_leaves_the_app(tmp_path: Path, rel: str) -> None:
+    with pytest.raises(AppError) as caught:
+        open_files(tmp_path).read(rel)
+    assert caught.value.code == "app.path"
+
+
+@given(st.text())
+def test_a_clean_path_stays_inside(rel: str) -> None:
+    try:
+        path = clean_path(rel)
+    except AppError:
+        return
+    assert (Path("/root") / path).resolve().is_relative_to("/root")
+
+
+def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    (tmp_path / "secret").write_text("s")
+    (tmp_path / "app/link").symlink_to(tmp_path / "secret")
+    assert open_files(tmp_path / "app").paths() == []
+    with pytest.raises(AppError) as caught:
+        open_files(tmp_path / "app").read("link")
+    assert caught.value.code == "app.path"
+
+
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    assert _code(tmp_path / "nothing") == "app.missing"
+    with pytest.raises(AppError) as caught:
+        open_files(tmp_path).read("audio/x.wav")
+    assert caught.value.code == "app.missing_file"
+    assert _code(_zip(tmp_path / "a.zip", {"x/y/app.yaml": b""})) == "app.no_app_file"
+
+
+def test_a_zip_that_leaves_its_folder_is_refused(tmp_path: Path) -> None:
+    for name in ("../evil", "/evil", "a/../../evil"):
+        assert _code(_zip(tmp_path / "a.zip", {"app.yaml": b"", name: b"x"})) == "app.zip_path"
+
+
+def test_a_zip_with_a_link_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("app.yaml", "")
+        link = zipfile.ZipInfo("link")
+        link.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(link, "/etc/passwd")
+    assert _code(path) == "app.zip_link"
+
+
+def test_a_zip_with_a_member_twice_is_refused(tmp_path: Path) -> None:
+    assert _code(_zip(tmp_path / "a.zip", {"app.yaml": b"", "App.yaml": b""})) == (
+        "app.zip_duplicate"
+    )
+
+
+def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+    path = _zip(tmp_path / "a.zip", {"app.yaml": b"", "zeros": bytes(16 << 20)})
+    assert _code(path) == "app.zip_size"
+
+
+def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MAX_MEMBERS", 3)
+    members = {"app.yaml": b"", **{f"f{n}": b"" for n in range(3)}}
+    assert _code(_zip(tmp_path / "a.zip", members)) == "app.zip_members"
+
+
+def test_a_member_that_is_too_large_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MAX_FILE_BYTES", 10)
+    assert _code(_zip(tmp_path / "a.zip", {"app.yaml": b"", "big": b"x" * 11})) == "app.size"
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_are_a_zip_or_an_error(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes
+) -> None:
+    path = tmp_path_factory.mktemp("zip") / "a.zip"
+    path.write_bytes(data)
+    with pytest.raises(AppError):
+        open_files(path)
+
+
+@given(position=st.integers(0, 300), value=st.integers(0, 255))
+def test_a_damaged_zip_is_read_or_an_error(
+    tmp_path_factory: pytest.TempPathFactory, position: int, value: int
+) -> None:
+    path = _zip(tmp_path_factory.mktemp("zip") / "a.zip", {"app.yaml": b"x: 1", "a.txt": b"a" * 50})
+    data = bytearray(path.read_bytes())
+    data[position % len(data)] = value
+    path.write_bytes(data)
+    with contextlib.suppress(AppError):
+        open_files(path).read("app.yaml")
