@@ -15,8 +15,8 @@ from gateway.speech.engines import EnginePlan, Engines, load_engines
 from gateway.speech.silero import InlineSilero, SileroModel
 
 
-@lru_cache(maxsize=1)
-def _engines(plan: EnginePlan) -> Engines:
+@lru_cache(maxsize=2)
+def shared_engines(plan: EnginePlan) -> Engines:
     """Loaded once a process: a suite of scenarios would spend its time in loading otherwise."""
     return load_engines(plan)
 
@@ -39,7 +39,7 @@ class InlineSynthesiser:
         key = SpeechKey(text, voice.speaking_rate, language, rate_hz)
         pcm = self._cache.get(key)
         if pcm is None:
-            pcm = _engines(self._plan).synthesise(text, voice, language, rate_hz)
+            pcm = shared_engines(self._plan).synthesise(text, voice, language, rate_hz)
             self._cache.put(key, pcm)
         return pcm
 
@@ -53,7 +53,7 @@ class InlineRecogniser:
 
     async def recognise(self, pcm: Pcm, rate_hz: int, language: str) -> str:
         """The words of one segment. Raises SpeechError."""
-        return _engines(self._plan).recognise(pcm, rate_hz, language)
+        return shared_engines(self._plan).recognise(pcm, rate_hz, language)
 
 
 class InlineTurnDetector:
@@ -65,7 +65,7 @@ class InlineTurnDetector:
 
     async def complete(self, pcm: Pcm, rate_hz: int) -> bool:
         """Whether the turn is over. Raises SpeechError."""
-        return _engines(self._plan).complete(pcm, rate_hz)
+        return shared_engines(self._plan).complete(pcm, rate_hz)
 
 
 def inline(settings: Settings) -> SpeechServices:
@@ -75,7 +75,7 @@ def inline(settings: Settings) -> SpeechServices:
     activity = InlineSilero(_silero()) if plan.vad == "silero" else EnergyActivity()
 
     async def start() -> None:
-        _engines(plan)
+        shared_engines(plan)
 
     return SpeechServices(
         synthesiser=InlineSynthesiser(plan, settings.speech.cache_bytes),

@@ -123,10 +123,10 @@ def test_the_gate_moves_no_onset_by_more_than_a_window(
     silero: SileroModel, spoken: list[Pcm], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = []
-    for gain_db in (0, -10, -20):
-        for noise_dbfs in (None, -70, -62, -50):
+    for gain_db in (0, -20):
+        for noise_dbfs in (None, -70, -55):
             for pcm in spoken:
-                line = mixed(silence(2) + pcm + silence(0.3), gain_db, noise_dbfs)
+                line = mixed(silence(1) + pcm + silence(0.3), gain_db, noise_dbfs)
                 gated = onset_s(judge(silero, line))
                 with monkeypatch.context() as patch:
                     patch.setattr(module, "QUIET_RMS", -1)

@@ -17,8 +17,6 @@ SENTENCES = [
     "Can you please tell me how much I have to pay?",
     "I moved last week and need to change my address.",
     "I want to talk to somebody about my new contract.",
-    "The meter in the cellar makes a very strange noise.",
-    "Please send the letter to my office in the city.",
 ]
 
 
@@ -37,7 +35,7 @@ def test_whole_sentences_pass_and_cut_ones_far_less(engines: Engines) -> None:
         whole.append(engines.complete(pause_after(pcm[: 2 * samples]), 8000))
         cut += [
             engines.complete(pause_after(pcm[: 2 * int(samples * share)]), 8000)
-            for share in (0.35, 0.55, 0.75)
+            for share in (0.35, 0.75)
         ]
     assert np.mean(whole) >= 0.85
     assert np.mean(cut) <= np.mean(whole) - 0.2

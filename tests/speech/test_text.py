@@ -130,7 +130,7 @@ def test_only_what_can_be_spoken_is_left(sentence: str, spoken: str) -> None:
     assert prepare(sentence) == spoken
 
 
-@given(st.text(max_size=800))
+@given(st.text(max_size=400))
 def test_any_text_gives_short_sentences_and_loses_no_letter(text: str) -> None:
     pieces = sentences(text)
     assert all(0 < len(piece) <= MAX_SENTENCE_CHARS for piece in pieces)
