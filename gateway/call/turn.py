@@ -53,11 +53,6 @@ class Turn:
         self._waiting_after = self.last
         self._deadline = now + self._timeout_s
 
-    def touched(self, now: float) -> None:
-        """A sign of life, or an input inside the open turn, that defers the time-out."""
-        if self.is_open:
-            self._deadline = now + self._timeout_s
-
     def output(self, turn: int, now: float) -> bool:
         """An output of `turn` arrived; false where it belongs to an interrupted turn."""
         # An index that was never said (0) cannot be told to be old.
