@@ -152,7 +152,9 @@ class Gateway:
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
-        await self._server.wait_closed()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_WAIT_S):
+                await self._server.wait_closed()
         self._server = None
         log.info("server.stopped")
 

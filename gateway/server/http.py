@@ -29,6 +29,8 @@ from gateway.server.twiml import connect_stream
 MAX_FORM_FIELDS: Final = 200
 TIMELINE_WAIT_S: Final = 10.0
 """How long `?follow=1` waits for a call that has not started yet."""
+FOLLOWER_READ_S: Final = 30.0
+"""How long a follower of a timeline may leave what it was sent unread."""
 
 _HOST = re.compile(r"[\w.-]+(:\d+)?|\[[0-9a-fA-F:.]+\](:\d+)?", re.ASCII)
 _CALL_SID = re.compile(r"[\w-]{1,64}", re.ASCII)
@@ -203,7 +205,13 @@ class HttpPages:
         response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
         await response.prepare(request)
         async for chunk in timelines.follow(call_id):
-            await response.write(chunk)
+            try:
+                async with asyncio.timeout(FOLLOWER_READ_S):
+                    await response.write(chunk)
+            except TimeoutError:
+                if request.transport is not None:
+                    request.transport.abort()
+                return response
         await response.write_eof()
         return response
 
@@ -246,3 +254,4 @@ async def _close_after(_request: web.Request, response: web.StreamResponse) -> N
     # The header fields are made before this hook runs, so it is written here by hand as well.
     response.force_close()
     response.headers["Connection"] = "close"
+    response.headers["Server"] = "voice-gateway"

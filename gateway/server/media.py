@@ -195,21 +195,19 @@ class MediaSocket(WSListener):
             self._refuse(1008, "too many messages a second")
         elif frame.rsv1 or frame.rsv2 or frame.rsv3:
             self._refuse(1002, "reserved bits are set; no extension was agreed")
-        elif kind == WSMsgType.PING:
-            transport.send_pong(frame.get_payload_as_bytes())
-        elif kind == WSMsgType.PONG:
-            self._pinged = False
-        elif kind == WSMsgType.CONTINUATION or not frame.fin:
-            self._fragment(kind, frame.fin, frame.get_payload_as_bytes())
-        elif self._parts_type is not None:
-            self._refuse(1002, "a message began inside another")
-        elif kind == _TEXT:
+        elif kind == _TEXT and frame.fin and self._parts_type is None:
             try:
                 self._deliver(frame.get_payload_as_utf8_text())
             except UnicodeDecodeError:
                 self._refuse(1007, "text that is not UTF-8")
-        else:
+        elif kind == WSMsgType.PING:
+            transport.send_pong(frame.get_payload_as_bytes())
+        elif kind == WSMsgType.PONG:
+            self._pinged = False
+        elif kind == _BINARY and frame.fin and self._parts_type is None:
             self._deliver(frame.get_payload_as_bytes())
+        else:
+            self._fragment(kind, frame.fin, frame.get_payload_as_bytes())
 
     def on_ws_disconnected(self, transport: WSTransport) -> None:
         """The socket is gone."""

@@ -7,11 +7,14 @@ import json
 from xml.etree import ElementTree
 
 import aiohttp
+import pytest
 
 from gateway.server.twiml import connect_stream
 from tests.server.conftest import Serve
 from tests.server.echo import EchoCalls, until
 from tests.server.wire import NATIVE, error_code, raw, request, start_native, websocket
+
+FILLING = {"text": "x" * 3000}
 
 
 async def test_the_page_says_what_is_served(serve: Serve) -> None:
@@ -130,6 +133,21 @@ async def test_a_follower_that_leaves_is_let_go(serve: Serve, calls: EchoCalls) 
             assert await response.content.readline()
             assert gateway.observers.timelines._followers == 1
         await until(lambda: gateway.observers.timelines._followers == 0)
+
+
+async def test_a_follower_that_never_reads_is_dropped(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.server.http.FOLLOWER_READ_S", 0.1)
+    gateway = await serve()
+    timelines = gateway.observers.timelines
+    for _ in range(4000):
+        timelines.record("c", 0, "call_started" if timelines.lines("c") is None else "x", FILLING)
+    _, writer = await asyncio.open_connection("127.0.0.1", gateway.port, limit=1024)
+    writer.write(b"GET /calls/c/timeline?follow=1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    await until(lambda: timelines._followers == 1)
+    await until(lambda: timelines._followers == 0)
+    writer.close()
 
 
 async def test_timelines_hold_words_so_they_are_guarded(serve: Serve) -> None:

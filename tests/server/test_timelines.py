@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 
+import pytest
+
 from gateway.server.timelines import Timelines
+
+pytestmark = pytest.mark.asyncio(loop_factories=["uvloop"])
 
 
 def kinds(lines: list[bytes] | None) -> list[str]:
