@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import structlog
+
 from gateway.assets import AudioAssets
 from gateway.audio import g711
 from gateway.audio.formats import Pcm
@@ -32,6 +34,8 @@ EARLY_AUDIO_BYTES = 1 << 17
 """Caller audio kept before the call has started; older audio is dropped first."""
 VAD_RATE_HZ = 8000
 TEARDOWN_S = 3.0
+CLEAN_CLOSES = frozenset({1000, 1001})
+"""Close codes with which a platform hangs up; any other is a lost line."""
 
 
 class Transport(Protocol):
@@ -40,6 +44,11 @@ class Transport(Protocol):
     @property
     def buffered_bytes(self) -> int:
         """Bytes accepted by `send` that the peer has not taken yet."""
+        ...
+
+    @property
+    def close_code(self) -> int | None:
+        """The peer's close code; 1006 where the socket was lost; None while it is open."""
         ...
 
     def send(self, message: Wire) -> None:
@@ -170,8 +179,13 @@ class LiveCall:
     def transport_closed(self) -> None:
         """The socket is gone, cleanly or not."""
         self._transport_gone = True
-        if not self._closed:
-            self._apply(self._machine.transport_lost(self._loop.time()))
+        if self._closed:
+            return
+        now = self._loop.time()
+        if self._transport.close_code in CLEAN_CLOSES:
+            self._apply(self._machine.channel(base.Ended(), now))
+        else:
+            self._apply(self._machine.transport_lost(now))
 
     def shutdown(self) -> None:
         """The server closes: say goodbye, then hang up (bounded by the engine)."""
@@ -199,6 +213,8 @@ class LiveCall:
             raise ProtocolError("protocol.started_twice", "the call has started already")
         started = replace(event, custom={**self._custom, **event.custom})
         self._started = started
+        # Tasks of the call inherit this: each of their log lines carries the id.
+        structlog.contextvars.bind_contextvars(call_id=started.call_id)
         if started.in_format is not None:
             self._vad = self._services.speech.voice_activity.open(self._vad_window)
             if started.in_format.rate_hz != VAD_RATE_HZ:

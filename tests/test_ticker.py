@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, cast
 
 import pytest
@@ -19,7 +20,7 @@ def test_a_member_ticks_on_a_20_ms_grid() -> None:
     ticker = _ticker(loop)
     ticker.add(lambda due, late: seen.append(due))
     loop.run_until(101.0)
-    gaps = {round(b - a, 9) for a, b in zip(seen, seen[1:], strict=False)}
+    gaps = {round(b - a, 9) for a, b in pairwise(seen)}
     assert gaps == {FRAME_S}
     assert len(seen) == 51
 
@@ -33,7 +34,7 @@ def test_a_late_wake_up_gives_the_nominal_time_and_says_how_late() -> None:
     loop.run_until(loop.now)
     loop.run_until(100.3)
     dues = [due for due, _ in seen]
-    assert {round(b - a, 9) for a, b in zip(dues, dues[1:], strict=False)} == {FRAME_S}
+    assert {round(b - a, 9) for a, b in pairwise(dues)} == {FRAME_S}
     assert max(late for _, late in seen) == pytest.approx(0.005, abs=1e-6)
 
 

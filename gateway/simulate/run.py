@@ -113,6 +113,10 @@ class _Socket:
     def buffered_bytes(self) -> int:
         return 0
 
+    @property
+    def close_code(self) -> int | None:
+        return 1000 if self.closed else None
+
     def send(self, message: Wire) -> None:
         if self.closed or self.platform is None:
             return

@@ -30,6 +30,8 @@ async def test_what_calls_tell_is_counted() -> None:
         'voice_gateway_calls_refused_total{reason="admission.full"} 1.0',
         'voice_gateway_calls_ended_total{reason="completed"} 1.0',
         "voice_gateway_frames_late_total 1.0",
+        'voice_gateway_frame_late_seconds_bucket{le="0.01"} 1.0',
+        'voice_gateway_frame_late_seconds_bucket{le="+Inf"} 2.0',
         'voice_gateway_barge_ins_total{by="speech"} 1.0',
         'voice_gateway_errors_total{code="speech.failed"} 1.0',
         'voice_gateway_errors_total{code="protocol.json"} 1.0',

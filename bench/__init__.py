@@ -1,0 +1,1 @@
+"""Measurements: `python -m bench [NAME …]`. Timings live here, never in a test's assertion."""
