@@ -76,6 +76,7 @@ class CallMachine:
         """When the call has hung up at the latest, once it is ending."""
         self._limit_at: float | None = None
         self._farewell_by: float | None = None
+        self._audio_noted: tuple[int, bool] | None = None
         self._reason = EndReason.COMPLETED
         self._metadata: Mapping[str, Any] = {}
 
@@ -233,10 +234,12 @@ class CallMachine:
         return self._done()
 
     def recognise_failed(self, segment_id: int, error_code: str, now: float) -> list[Action]:
-        """The recogniser failed: the piece counts as having no words."""
+        """The recogniser failed: the piece counts as having no words.
+
+        Who asked it knows what went wrong and keeps the record of `error_code`.
+        """
         desk = self._begin(now)
         if desk is not None and desk.listening is not None:
-            desk.error(error_code, "speech could not be recognised")
             self._attending.handle(desk.listening.answer(segment_id, "", False, desk.now))
         return self._done()
 
@@ -292,7 +295,9 @@ class CallMachine:
             case RuntimeToolCalls(_, turn):
                 self._record_output("toolCalls", turn, current)
             case RuntimeAudio(_, turn):
-                if not self._speaking.is_streaming(turn):
+                # One line for a stretch of audio, not one for each piece of it.
+                if self._audio_noted != (turn, current):
+                    self._audio_noted = (turn, current)
                     self._record_output("audio", turn, current)
         if current and self._playing:
             self._speaking.output(output)

@@ -79,7 +79,8 @@ class Playout:
         self._bed_peak = 0
         self._next = 0
         self._dry = True
-        self._waiting_since: float | None = None
+        self._waiting: tuple[Utterance, float] | None = None
+        """The utterance whose audio is late, and since when."""
         self._lag_s: float | None = None
         self._turn = 0
 
@@ -129,7 +130,7 @@ class Playout:
         head = self._unsent_head(out)
         if head is None and not self._filling:
             self._dry = True
-            self._waiting_since = None
+            self._waiting = None
             return
         if self._dry:
             self._next = max(self._next, self._slot_from(now))
@@ -144,7 +145,7 @@ class Playout:
             frame = head.take(slot) if head is not None else None
             if frame is not None and head is not None:
                 self._turn = head.turn
-                self._waiting_since = None
+                self._waiting = None
                 if self._bed:
                     frame = self._over_bed(frame, slot)
                 if head.exhausted:
@@ -153,8 +154,8 @@ class Playout:
                     head = self._unsent_head(out)
                     continue
             else:
-                if head is not None and self._waiting_since is None:
-                    self._waiting_since = now
+                if head is not None and (self._waiting is None or self._waiting[0] is not head):
+                    self._waiting = (head, now)
                 if not self._filling:
                     self._dry = True
                     return
@@ -166,9 +167,9 @@ class Playout:
 
     def starving(self, now: float, limit_s: float) -> Utterance | None:
         """The utterance whose audio has kept the queue waiting for longer than `limit_s`."""
-        if self._waiting_since is None or now - self._waiting_since < limit_s:
+        if self._waiting is None or now - self._waiting[1] < limit_s:
             return None
-        return next((u for u in self.queue if not u.sent), None)
+        return self._waiting[0]
 
     def _unsent_head(self, out: list[Action]) -> Utterance | None:
         for utterance in self.queue:
@@ -324,7 +325,7 @@ class Playout:
         clear = unheard_cut or (by_caller and sounded and self._native_clear)
         unheard_s = sum(self._unheard_s(u, now) for u in self.queue) if clear else 0.0
         self.queue = [u for u in self.queue if u not in cut]
-        self._waiting_since = None
+        self._waiting = None
         if clear:
             self.generation += 1
             for utterance in self.queue:

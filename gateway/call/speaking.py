@@ -392,7 +392,7 @@ class Speaking:
         if playout is not None:
             self._cut(
                 [
-                    (u, UtteranceEnd.DROPPED)
+                    (u, UtteranceEnd.CANCELLED if u.started else UtteranceEnd.DROPPED)
                     for u in playout.queue
                     if self._may_interrupt(u.policy) or u.policy.cancellable
                 ]

@@ -156,9 +156,7 @@ class Line:
         self._cancelled: set[int] = set()
         self._window_s = 0.0
         self._speech: list[tuple[float, float]] = []
-        self._start = start or Started(
-            call_id="call-1", in_format=LINEAR_8K, out_format=LINEAR_8K
-        )
+        self._start = start or Started(call_id="call-1", in_format=LINEAR_8K, out_format=LINEAR_8K)
         if begin:
             self.begin()
 

@@ -141,8 +141,8 @@ def test_an_escalation_or_hand_off_without_number_is_a_transfer_too() -> None:
         {"session_escalated": True},
         {"params": {"LIVE_AGENT_HANDOFF": {"sipRefer": True}}},
     ):
-        line = ending(ABLE, **metadata)
-        line.until(lambda: line.machine.ended)
+        line = ending(ABLE, **metadata).run(3.0)
+        assert line.machine.ended
         assert line.sent(Transfer) == [Transfer("", metadata)]
 
 
@@ -159,8 +159,8 @@ def test_a_dialect_without_transfer_hangs_up_and_says_why() -> None:
 
 def test_metadata_of_any_shape_end_the_call() -> None:
     for metadata in ({"params": 5}, {"params": {"PHONE_GATEWAY_TRANSFER": "x"}}, {"x": None}):
-        line = ending(ABLE, **metadata)
-        line.until(lambda: line.machine.ended)
+        line = ending(ABLE, **metadata).run(3.0)
+        assert line.machine.ended
         assert line.sent(Hangup) == [Hangup(EndReason.COMPLETED, metadata)]
 
 
@@ -228,7 +228,7 @@ def test_a_shutdown_says_its_message_then_hangs_up() -> None:
     line.run(0.5)
     line.do(line.machine.shutdown("We are closing.", line.now))
     assert line.sent(GoAway) == [GoAway()]
-    assert line.one("utterance_ended", id=2).fields["reason"] == "dropped"
+    assert line.one("utterance_ended", id=2).fields["reason"] == "cancelled"
     line.until(lambda: line.machine.ended)
     assert line.find("utterance_ended")[-1].fields["heard_text"] == "We are closing."
     assert line.sent(Hangup) == [Hangup(EndReason.SHUTDOWN)]

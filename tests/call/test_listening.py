@@ -15,8 +15,8 @@ from gateway.call.listening import (
     Ask,
     Cue,
     Hearing,
-    Listening,
     ListenEvent,
+    Listening,
     Partial,
     SpeechEnded,
     SpeechStarted,
@@ -75,7 +75,7 @@ END = [SOFT] * 22
 
 def test_the_table_holds_every_pair() -> None:
     assert set(TRANSITIONS) == set(itertools.product(Hearing, Cue))
-    assert {state for state in TRANSITIONS.values()} == set(Hearing)
+    assert set(TRANSITIONS.values()) == set(Hearing)
 
 
 def test_two_loud_windows_in_a_row_are_speech_and_one_is_not() -> None:

@@ -140,7 +140,7 @@ def test_pieces_of_runtime_audio_are_joined_without_padding() -> None:
     assert line.one("utterance_ended").fields["heard_s"] == pytest.approx(0.13)
     heard = b"".join(p.frame for p in line.platform.played)
     assert heard == tone(5, 0.13) + bytes(len(heard) - 2080)
-    assert line.one("runtime_output", type="audio")
+    assert line.one("runtime_output", type="audio").fields["turn"] == 1
 
 
 def test_frames_are_encoded_in_the_calls_output_format() -> None:
@@ -225,6 +225,22 @@ def test_marks_that_are_not_ours_mean_nothing() -> None:
         line.do(line.machine.channel(MarkReached(name), line.now))
     line.run(0.5)
     assert not line.find("utterance_ended")
+
+
+def test_a_mark_of_audio_that_was_cleared_does_not_count_for_its_repetition() -> None:
+    queue = playout(native_marks=True, lead_s=1.0)
+    first, second = spoken(1, 0.1), spoken(2, 0.1)
+    queue.add(first)
+    queue.add(second)
+    frames(queue, 0.0)
+    assert second.sent
+    queue.cut([(first, UtteranceEnd.BARGE_IN)], 0.04, by_caller=True)
+    frames(queue, 0.04)
+    assert second.sent
+    queue.mark("2.0", 0.05)
+    assert not second.marked_back
+    queue.mark("2.1", 0.05)
+    assert second.marked_back
 
 
 def test_a_later_mark_vouches_for_earlier_utterances() -> None:
@@ -313,6 +329,16 @@ def test_audio_that_never_comes_does_not_block_the_queue_for_ever() -> None:
     line.run(3.0)
     assert line.one("error").fields["code"] == "playout.starved"
     assert [r.fields["reason"] for r in line.find("utterance_ended")] == ["failed", "completed"]
+
+
+def test_each_utterance_is_waited_for_in_its_turn() -> None:
+    line = Line().run(0.1)
+    line.payload(1, audioUri="never.wav")
+    line.payload(1, audioUri="nor-this.wav")
+    line.run(31.0)
+    assert len(line.find("error", code="playout.starved")) == 1
+    line.run(31.0)
+    assert len(line.find("error", code="playout.starved")) == 2
 
 
 def test_the_queue_is_bounded() -> None:

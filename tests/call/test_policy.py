@@ -56,7 +56,9 @@ def test_wrong_types_are_reported_and_the_rest_is_used() -> None:
 
 def test_a_uri_that_is_no_text_leaves_the_transcript_to_be_spoken() -> None:
     reading = read_payload({"audioUri": 5, "transcript": "Welcome.", "interruptable": False})
-    assert reading.plans == (Plan(Policy(interruptable=False, transcript="Welcome."), text="Welcome."),)
+    assert reading.plans == (
+        Plan(Policy(interruptable=False, transcript="Welcome."), text="Welcome."),
+    )
     assert reading.problems == ("audioUri is int, not a text",)
 
 
