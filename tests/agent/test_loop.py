@@ -121,6 +121,21 @@ async def test_entry_agent_is_taken_from_the_config() -> None:
         assert texts(await client.say("hello")) == ["Rescue here."]
 
 
+async def test_neighbouring_calls_run_at_the_same_time() -> None:
+    async with talk("parallel") as client:
+        assert texts(await client.say("meet")) == ["Going.", '{"met": true}']
+
+
+async def test_what_stands_between_two_calls_is_said_between_them() -> None:
+    async with talk("parallel") as client:
+        assert texts(await client.say("alone")) == ["And then.", '{"error": "nobody came"}']
+
+
+async def test_an_unknown_tool_is_an_error_to_the_model() -> None:
+    async with talk("misbehaving") as client:
+        assert texts(await client.say("unknown")) == ["Still here."]
+
+
 async def test_too_many_model_steps_end_the_turn_with_an_apology(tmp_path: Path) -> None:
     script = tmp_path / "script.yaml"
     script.write_text("default: [{call: authentication}]\n")

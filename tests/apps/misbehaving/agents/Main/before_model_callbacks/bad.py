@@ -25,7 +25,10 @@ def before_model_callback(callback_context, llm_request):
         os.write(1, b'{"event": "retiring"}\n')
         sys.stdout.close()
     if "eat" in text:
-        callback_context.state["_food"] = bytearray(1 << 40)
+        callback_context.state["_food"] = bytearray(1 << 30)
+    if "unknown" in text and not callback_context.state.get("_asked"):
+        callback_context.state["_asked"] = True
+        return LlmResponse.from_parts([Part.from_function_call("nothing", {})])
     if "nonsense" in text:
         return 42
     return None
