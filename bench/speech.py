@@ -1,7 +1,5 @@
 """What speech costs: CPU time of each engine on one core, and of a minute of call.
 
-    .venv/bin/python bench/speech.py [--json]
-
 CPU time rather than wall time, the least of several runs: other work on the machine changes it
 little. Synthesis, recognition and turn detection run in worker processes, voice activity in a
 thread of the media process.
@@ -9,8 +7,6 @@ thread of the media process.
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections.abc import Callable
 
@@ -46,7 +42,7 @@ def cpu_ms(work: Callable[[], object], runs: int = 5) -> float:
 
 def voice_activity_us(model: SileroModel, streams: int, pcm: bytes) -> float:
     """CPU microseconds of one window of one stream, `streams` judged together."""
-    windows = 20
+    windows = len(pcm) // 512
     clip = pcm[: windows * 512]
 
     def judge() -> None:
@@ -82,9 +78,9 @@ def measure() -> dict[str, float]:
     )
     for streams in (1, 16, 64, 256):
         figures[f"voice_activity_{streams}_calls_us_per_window"] = voice_activity_us(
-            model, streams, all_speech
+            model, streams, all_speech[: 20 * 512]
         )
-    figures["voice_activity_silence_us_per_window"] = voice_activity_us(model, 64, bytes(1 << 15))
+    figures["voice_activity_silence_us_per_window"] = voice_activity_us(model, 16, bytes(500 * 512))
     windows = 60 / 0.032
     talking = CALLER_TURNS * CALLER_TURN_S / 60
     figures["worker_ms_per_call_minute"] = (
@@ -107,9 +103,6 @@ def measure() -> dict[str, float]:
 def main() -> None:
     """Measure and print."""
     figures = measure()
-    if "--json" in sys.argv[1:]:
-        print(json.dumps(figures, indent=2))
-        return
     width = max(map(len, figures))
     for name, value in figures.items():
         print(f"{name.replace('_', ' '):<{width}}  {value:10.1f}")

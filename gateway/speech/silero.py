@@ -69,10 +69,10 @@ class Track:
         self.pending = bytearray()
         self.windows = 0
         self.memory = np.zeros((2, _MEMORY), np.float32)
-        self._context = np.zeros(_CONTEXT, np.float32)
+        self._context = bytes(2 * _CONTEXT)
         self._quiet = 0
-        self._skipped: deque[Floats] = deque(maxlen=CATCH_UP_WINDOWS)
-        self._catch_up: deque[Floats] = deque()
+        self._skipped: deque[Pcm] = deque(maxlen=CATCH_UP_WINDOWS)
+        self._catch_up: deque[Pcm] = deque()
 
     @property
     def position_s(self) -> float:
@@ -84,21 +84,21 @@ class Track:
         """Whether the step just taken judges a new window, and not one that was skipped before."""
         return not self._catch_up
 
-    def step(self) -> Floats | bool:
-        """What to do next: run these 288 samples, True: skip a quiet window, False: wait."""
+    def step(self) -> Pcm | None:
+        """What to do next: run the model on these 288 samples, b"": skip a window, None: wait."""
         if self._catch_up:
             return self._catch_up.popleft()
         if len(self.pending) < WINDOW_BYTES:
-            return False
+            return None
         pcm = bytes(self.pending[:WINDOW_BYTES])
         del self.pending[:WINDOW_BYTES]
         self.windows += 1
-        samples = np.concatenate((self._context, to_floats(pcm)))
-        self._context = samples[-_CONTEXT:]
+        samples = self._context + pcm
+        self._context = pcm[-2 * _CONTEXT :]
         self._quiet = self._quiet + 1 if audioop.rms(pcm, 2) < QUIET_RMS else 0
         if self._quiet > QUIET_WINDOWS:
             self._skipped.append(samples)
-            return True
+            return b""
         # A soft onset may lie in what was just skipped: the model hears that first.
         self._catch_up.extend((*self._skipped, samples))
         self._skipped.clear()
@@ -118,20 +118,21 @@ def advance(model: SileroModel, tracks: Iterable[_TrackT]) -> list[tuple[_TrackT
     while waiting:
         busy: list[_TrackT] = []
         awake: list[_TrackT] = []
-        windows: list[Floats] = []
+        windows: list[Pcm] = []
         for track in waiting:
             step = track.step()
-            if step is False:
+            if step is None:
                 continue
             busy.append(track)
-            if step is True:
-                judged.append((track, 0.0, track.position_s))
-            else:
+            if step:
                 awake.append(track)
                 windows.append(step)
+            else:
+                judged.append((track, 0.0, track.position_s))
         if awake:
             memory = np.stack([track.memory for track in awake], axis=1)
-            probabilities, after = model.run(np.stack(windows), memory)
+            samples = to_floats(b"".join(windows)).reshape(len(awake), -1)
+            probabilities, after = model.run(samples, memory)
             for index, track in enumerate(awake):
                 track.memory = after[:, index].copy()
                 if track.reports:

@@ -91,7 +91,7 @@ async def test_a_worker_killed_between_jobs_fails_at_most_one() -> None:
 
 
 async def test_a_worker_that_hangs_is_killed_at_the_deadline() -> None:
-    async with running(timeout_s=1.5) as pool:
+    async with running(timeout_s=1.0) as pool:
         (pid,) = pool.pids
         os.kill(pid, signal.SIGSTOP)
         job = await taken(pool)
