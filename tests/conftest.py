@@ -25,6 +25,12 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("project")
 
 
+def pytest_collection_finish() -> None:
+    """Spare the collection after each test all that was imported: it takes most of its time."""
+    gc.collect()
+    gc.freeze()
+
+
 def _children() -> set[int]:
     ours: set[int] = set()
     for child in psutil.Process().children(recursive=True):

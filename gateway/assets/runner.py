@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol, TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -23,13 +23,21 @@ class ThreadRunner:
 
     def __init__(self, workers: int) -> None:
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="assets")
+        self._running: set[Future[Any]] = set()
 
     def __call__(self, fn: Callable[[], T], /) -> Awaitable[T]:
-        return asyncio.get_running_loop().run_in_executor(self._pool, fn)
+        job = self._pool.submit(fn)
+        self._running.add(job)
+        job.add_done_callback(self._running.discard)
+        return asyncio.wrap_future(job)
 
     async def aclose(self) -> None:
         """Drop what waits, let what runs end, and join the threads."""
-        await asyncio.to_thread(self._pool.shutdown, wait=True, cancel_futures=True)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        # Callers may have left, but their work still holds a thread.
+        running = [asyncio.wrap_future(job) for job in tuple(self._running)]
+        await asyncio.gather(*running, return_exceptions=True)
+        self._pool.shutdown(wait=True)
 
 
 async def run_inline(fn: Callable[[], T], /) -> T:

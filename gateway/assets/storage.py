@@ -29,6 +29,7 @@ class StorageSource:
         self._endpoint = endpoint or os.environ.get("STORAGE_EMULATOR_HOST") or None
         self._lock = threading.Lock()
         self._client: Any = None
+        self._thread = threading.local()
 
     def fetch(self, uri: str, deadline: Deadline) -> bytes:
         """The object's bytes. Raises AssetError with the code that says what went wrong."""
@@ -46,6 +47,8 @@ class StorageSource:
         bucket, name = found.groups()
         self._guard.check_bucket(bucket, where)
         body = _Bounded(self._max_bytes, deadline)
+        responses: list[Any] = []
+        self._thread.responses = responses
         try:
             timeout_s = deadline.remaining_s()
             blob = self._connected().bucket(bucket).blob(name)
@@ -78,6 +81,10 @@ class StorageSource:
             raise AssetError(
                 "asset.unreachable", f"storage failed: {type(error).__name__}", where=where
             ) from None
+        finally:
+            # The library leaves the connections of refused and broken-off downloads open.
+            for response in responses:
+                response.close()
         return body.getvalue()
 
     def close(self) -> None:
@@ -91,7 +98,11 @@ class StorageSource:
         with self._lock:
             if self._client is None:
                 self._client = _client(self._endpoint)
+                self._client._http.hooks["response"].append(self._remember)
             return self._client
+
+    def _remember(self, response: Any, *_args: Any, **_options: Any) -> None:
+        getattr(self._thread, "responses", []).append(response)
 
 
 def _client(endpoint: str | None) -> Any:
@@ -99,6 +110,8 @@ def _client(endpoint: str | None) -> Any:
     from google.auth.credentials import AnonymousCredentials
     from google.cloud import storage
 
+    # Else the library starts a thread and a request of its own for each bucket, for traces.
+    os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
     if endpoint is not None:
         url = endpoint if "://" in endpoint else f"http://{endpoint}"
         return storage.Client(
