@@ -24,7 +24,7 @@ WAVE = 34.0
 """Half the height of a waveform."""
 _MAX_WIDTH = 12000.0
 _MIN_WIDTH = 1040.0
-_PX_PER_S = 64.0
+_PX_PER_S = 40.0
 _LINE = 14.0
 _MAX_LINES = 3
 
@@ -224,7 +224,7 @@ def _agent_bar(ended: TimelineRecord, queued: TimelineRecord, start: float) -> B
     end = float(ended["t"])
     uri = str(queued.get("uri") or ended.get("uri") or "")
     text = str(queued.get("text") or "") or uri.rsplit("/", 1)[-1] or "audio"
-    if uri and queued.get("text"):
+    if uri:
         text = f"♪ {text}"
     style = {"file": "file", "audio": "audio"}.get(str(queued.get("source")), "voice")
     if queued.get("interruptable") is False:

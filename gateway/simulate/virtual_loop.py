@@ -179,13 +179,18 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._check_open()
         awaitable = cast(Awaitable[T], future)
         task = asyncio.ensure_future(awaitable, loop=self)
-        task.add_done_callback(lambda _: self.stop())
+
+        def stop(_: asyncio.Future[T]) -> None:
+            self.stop()
+
+        task.add_done_callback(stop)
         try:
             self.run_forever()
-        except BaseException:
+        finally:
+            # After a failure the task still lives; its end must not stop a later run.
+            task.remove_done_callback(stop)
             if task.done() and not task.cancelled():
                 task.exception()
-            raise
         return task.result()
 
     def stop(self) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
-import struct
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from gateway.simulate.caller import StepSpan
 from gateway.simulate.result import CallLog
@@ -32,14 +32,13 @@ def scenario() -> Scenario:
 
 
 def _tone(spans: list[tuple[float, float, float]], seconds: float) -> bytes:
-    samples = []
-    for n in range(int(seconds * RATE_HZ)):
-        t = n / RATE_HZ
-        loud = any(start <= t < end for start, end, _ in spans)
-        hz = next((hz for start, end, hz in spans if start <= t < end), 0.0)
-        swell = 0.35 + 0.3 * math.sin(2 * math.pi * 3.1 * t)
-        samples.append(round(9000 * swell * math.sin(2 * math.pi * hz * t)) if loud else 0)
-    return struct.pack(f"<{len(samples)}h", *samples)
+    t = np.arange(int(seconds * RATE_HZ)) / RATE_HZ
+    samples = np.zeros(len(t))
+    for start, end, hz in spans:
+        swell = 0.35 + 0.3 * np.sin(2 * np.pi * 3.1 * t)
+        loud = (t >= start) & (t < end)
+        samples[loud] = (9000 * swell * np.sin(2 * np.pi * hz * t))[loud]
+    return samples.round().astype("<i2").tobytes()
 
 
 def _records() -> list[dict[str, Any]]:
