@@ -36,7 +36,8 @@ from gateway.agent.app.read import read_app
 from gateway.agent.conversation import Engine
 from gateway.agent.runner import ThreadRunner
 from gateway.agent.scope import AppOutput, ScopeFilter
-from gateway.agent.session import SessionStore, build_engine, serve_link
+from gateway.agent.session import build_engine, serve_link
+from gateway.agent.store import SessionStore
 from gateway.config import Settings
 from gateway.errors import GatewayError
 

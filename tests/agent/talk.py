@@ -14,7 +14,8 @@ from google.protobuf import json_format
 from gateway.agent.app import read_app
 from gateway.agent.link import MemoryLink, memory_links
 from gateway.agent.runner import ThreadRunner
-from gateway.agent.session import SessionStore, serve_link
+from gateway.agent.session import serve_link
+from gateway.agent.store import SessionStore
 from gateway.config import Settings
 
 APPS = Path(__file__).parent.parent / "apps"

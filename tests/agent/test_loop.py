@@ -165,7 +165,6 @@ async def test_endless_transfers_end_the_turn_with_an_apology(tmp_path: Path) ->
         ("raise", "Still here."),
         ("exit", "Still here."),
         ("nonsense", "Still here."),
-        ("eat", "Still here."),
     ],
 )
 async def test_a_callback_that_misbehaves_counts_as_silent(words: str, answer: str) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from gateway.agent.runner import ThreadRunner
-from gateway.agent.session import SessionStore
+from gateway.agent.store import SessionStore
 from tests.agent.talk import Talk, talk, texts
 
 INTERRUPTED = "<context>agent speaking was interrupted. user only heard 'Think'</context>"

@@ -90,6 +90,7 @@ def test_no_connection_is_status_zero() -> None:
 def test_the_deadline_of_the_call_bounds_the_request(url: str) -> None:
     call = scoped(lambda: http.get(f"{url}/hang", timeout=60), "s", None, 0.2)
     assert call().status_code == 0
+    _Handler.release.set()
 
 
 def test_what_is_no_url_is_status_zero() -> None:
