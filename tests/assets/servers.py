@@ -24,6 +24,17 @@ from gateway.assets import ThreadRunner
 
 T = TypeVar("T")
 RATE_HZ = 8000
+_SIGNING = x509.KeyUsage(
+    digital_signature=True,
+    key_cert_sign=True,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    crl_sign=False,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 def wav(seconds: float = 0.2, hz: float = 440.0) -> bytes:
@@ -129,6 +140,9 @@ def certificate(folder: Path, *names: str) -> tuple[ssl.SSLContext, Path]:
         .not_valid_after(now + datetime.timedelta(days=1))
         .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        # From Python 3.13 on, these are demanded of every authority.
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(_SIGNING, critical=True)
         .sign(key, hashes.SHA256())
     )
     ca_file, key_file = folder / "ca.pem", folder / "key.pem"
