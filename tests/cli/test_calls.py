@@ -1,0 +1,106 @@
+"""The calling commands: results on standard output, progress beside it, and exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from gateway.cli.main import app
+
+GOOD = "caller: [{wait: agent_quiet}, {hangup: true}]\nexpect: [{heard: welcome}]\n"
+BAD = "caller: [{hangup: true}]\nexpect: [{heard: never said}]\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    paths = {}
+    for name, text in {"good": GOOD, "bad": BAD, "wrong": "caller: [{sing: la}]"}.items():
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(text)
+        paths[name] = str(path)
+    return paths
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_a_scenario_that_holds(files: dict[str, str], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result = run("simulate", files["good"], "--channel", "twilio", "--out", str(out))
+    assert result.exit_code == 0, result.output
+    assert "✓ heard: welcome" in result.stdout
+    assert "simulating good" in result.stderr
+    assert "simulating" not in result.stdout
+    assert sorted(path.name for path in out.iterdir()) == [
+        "call.wav",
+        "report.html",
+        "result.json",
+        "timeline.jsonl",
+    ]
+
+
+def test_one_of_two_that_fails(files: dict[str, str], tmp_path: Path) -> None:
+    result = run("simulate", files["good"], files["bad"], "--out", str(tmp_path / "out"))
+    assert result.exit_code == 1
+    assert "✗ heard: never said" in result.stdout
+    assert "1 of 2 scenarios hold" in result.stdout
+    assert (tmp_path / "out" / "good" / "report.html").exists()
+    assert (tmp_path / "out" / "bad" / "report.html").exists()
+
+
+def test_json_is_the_only_thing_on_standard_output(files: dict[str, str]) -> None:
+    result = run("simulate", files["bad"], "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["ok"] is False
+    several = run("simulate", files["good"], files["bad"], "--json")
+    assert [one["ok"] for one in json.loads(several.stdout)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("simulate", "nowhere.yaml"),
+        ("simulate", "WRONG"),
+        ("call", "127.0.0.1", "GOOD"),
+        ("call", "http://127.0.0.1:1", "GOOD"),
+        ("load", "http://127.0.0.1:1", "GOOD", "--calls", "0"),
+        ("load", "http://127.0.0.1:1", "GOOD", "--calls", "1", "--rate", "fast"),
+        ("load", "http://127.0.0.1:1", "GOOD", "--calls", "1", "--duration", "long"),
+    ],
+)
+def test_bad_input_is_exit_code_2(
+    arguments: tuple[str, ...],
+    files: dict[str, str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from gateway.cli.main import main
+
+    names = {"GOOD": files["good"], "WRONG": files["wrong"]}
+    monkeypatch.setattr("sys.argv", ["voice-gateway", *(names.get(a, a) for a in arguments)])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize("command", ["simulate", "call", "load"])
+def test_help_begins_with_what_to_type(command: str) -> None:
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    head = result.stdout.partition("Options")[0]
+    assert f"voice-gateway {command} " in head
+
+
+def test_a_load_that_reaches_nobody_is_a_failed_verdict(files: dict[str, str]) -> None:
+    result = run("load", "http://127.0.0.1:1", files["good"], "--calls", "1", "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["failed"] == {"runtime.unreachable": 1}
+    shown = run("load", "http://127.0.0.1:1", files["good"], "--calls", "1")
+    assert "failed: 1 × runtime.unreachable" in shown.stdout

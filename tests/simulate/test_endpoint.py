@@ -1,0 +1,72 @@
+"""A caller finds its websocket as the platform would: by webhook, or by the well-known path."""
+
+from __future__ import annotations
+
+import aiohttp
+import pytest
+from twilio.request_validator import RequestValidator
+
+from gateway.errors import AdmissionError, RuntimeFailure, ScenarioError
+from gateway.simulate.endpoint import Access, _stream, find_endpoint
+from gateway.simulate.platforms.base import Identity
+from gateway.simulate.platforms.twilio import TwilioPlatform
+from tests.simulate.loopback import serving
+
+IDENTITY = Identity("CA" + "1" * 32, "+15550100", "+15550199", {"customer_id": 4711})
+
+
+async def test_the_webhook_is_posted_and_signed_as_twilio_does() -> None:
+    async with serving() as server, aiohttp.ClientSession() as http:
+        endpoint = await find_endpoint(server.access, "twilio", IDENTITY, http)
+        assert endpoint.url == server.access.websocket("/media")
+        (form,) = server.forms
+        assert (form["CallSid"], form["From"], form["To"]) == (
+            IDENTITY.call_id,
+            "+15550100",
+            "+15550199",
+        )
+        url = server.access.http("/twilio/voice")
+        signature = server.headers[0]["X-Twilio-Signature"]
+        assert RequestValidator("12345").validate(url, form, signature)
+        assert isinstance(endpoint.platform, TwilioPlatform)
+        assert '"from":"+1"' in str(endpoint.platform.open()[1])
+        assert '"customer_id":"4711"' in str(endpoint.platform.open()[1])
+
+
+async def test_the_native_dialect_has_its_path_and_its_token() -> None:
+    async with aiohttp.ClientSession() as http:
+        access = Access("https://voice.example.com/", token="secret")
+        endpoint = await find_endpoint(access, "ces", IDENTITY, http)
+    assert endpoint.url.startswith("wss://voice.example.com/ws/google.cloud.ces.v1.")
+    assert endpoint.headers == {"Authorization": "Bearer secret"}
+
+
+async def test_a_refusal_keeps_its_status() -> None:
+    async with serving(refuse=503) as server, aiohttp.ClientSession() as http:
+        with pytest.raises(AdmissionError, match="503: full") as caught:
+            await find_endpoint(server.access, "twilio", IDENTITY, http)
+    assert caught.value.status == 503
+
+
+async def test_nobody_there() -> None:
+    async with aiohttp.ClientSession() as http:
+        with pytest.raises(RuntimeFailure, match=r"runtime\.unreachable"):
+            await find_endpoint(Access("http://127.0.0.1:1"), "twilio", IDENTITY, http)
+
+
+async def test_an_unknown_dialect() -> None:
+    async with aiohttp.ClientSession() as http:
+        with pytest.raises(ScenarioError, match="pigeon"):
+            await find_endpoint(Access("http://127.0.0.1:1"), "pigeon", IDENTITY, http)
+
+
+@pytest.mark.parametrize("answer", [b"", b"<", b"<Response/>", b"hello"])
+def test_an_answer_that_connects_nothing(answer: bytes) -> None:
+    with pytest.raises(RuntimeFailure, match=r"protocol\.twiml"):
+        _stream(answer)
+
+
+@pytest.mark.parametrize("url", ["", "127.0.0.1:8080", "ws://host", "http://"])
+def test_what_is_no_servers_address(url: str) -> None:
+    with pytest.raises(ScenarioError, match=r"scenario\.url"):
+        Access(url)
