@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.agent.app import App, read_app
@@ -217,6 +217,7 @@ _values = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(
     st.dictionaries(
         st.sampled_from(
