@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 import json
 import re
+import shutil
+import zipfile
 from collections import Counter
 from pathlib import Path
 
 import pytest
+import yaml
 
 from gateway.agent.app.models import SYSTEM_TOOLS, App, CallbackKind
 from gateway.agent.app.read import read_app
@@ -55,6 +58,35 @@ def test_the_app_reads_without_warnings(app: App) -> None:
 def test_the_export_mixes_yaml_and_json() -> None:
     suffixes = Counter(path.suffix for path in APP_PATH.rglob("*") if path.is_file())
     assert suffixes[".yaml"] > suffixes[".json"] >= 2
+
+
+def test_the_same_app_reads_from_a_zip(app: App, tmp_path: Path) -> None:
+    packed = tmp_path / "northlight.zip"
+    with zipfile.ZipFile(packed, "w") as out:
+        for path in sorted(APP_PATH.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                out.write(path, Path("Northlight_Energy") / path.relative_to(APP_PATH))
+    unpacked = read_app(packed)
+    assert unpacked.definition == app.definition
+    assert {name: agent.definition for name, agent in unpacked.agents.items()} == {
+        name: agent.definition for name, agent in app.agents.items()
+    }
+    assert unpacked.read_file("audio/greeting.wav") == app.read_file("audio/greeting.wav")
+
+
+def test_the_same_app_reads_when_every_file_is_json(app: App, tmp_path: Path) -> None:
+    copy = tmp_path / "app"
+    shutil.copytree(APP_PATH, copy)
+    for path in copy.rglob("*.yaml"):
+        if path.name != "scripted_model.yaml":
+            content = yaml.safe_load(path.read_text(encoding="utf-8"))
+            path.with_suffix(".json").write_text(json.dumps(content), encoding="utf-8")
+            path.unlink()
+    converted = read_app(copy)
+    assert converted.definition == app.definition
+    assert {name: tool.definition for name, tool in converted.tools.items()} == {
+        name: tool.definition for name, tool in app.tools.items()
+    }
 
 
 def test_the_audio_settings_are_those_the_scenarios_count_on(app: App) -> None:
