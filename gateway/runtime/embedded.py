@@ -29,6 +29,7 @@ log = structlog.get_logger("gateway.runtime")
 
 START_S = 30.0
 STOP_S = 3.0
+RETRY_S = 0.05
 RESTART_PAUSE_S = (0.1, 0.5, 1.0, 2.0, 5.0)
 LINE_LIMIT = 1 << 16
 KEPT_ENVIRONMENT = (
@@ -117,17 +118,21 @@ class EmbeddedRuntime:
 
     async def connect(self) -> RuntimeLink:
         """A link to the process with the fewest sessions; waits for a replacement if need be."""
-        deadline = asyncio.get_running_loop().time() + self._settings.runtime.start_timeout_s
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._settings.runtime.start_timeout_s
         while True:
             process = await self._choose(deadline)
             process.sessions += 1
             try:
-                timeout_s = max(0.1, deadline - asyncio.get_running_loop().time())
-                link = await WebsocketLink.open(f"unix://{process.socket}", timeout_s)
+                link = await WebsocketLink.open(
+                    f"unix://{process.socket}", max(0.1, deadline - loop.time())
+                )
             except RuntimeFailure:
                 self._release(process)
-                if process.alive or asyncio.get_running_loop().time() >= deadline:
+                if loop.time() >= deadline:
                     raise
+                # It may have died a moment ago, before its end was noticed here.
+                await self._wait_for_change(RETRY_S)
                 continue
             except BaseException:
                 self._release(process)
@@ -143,9 +148,12 @@ class EmbeddedRuntime:
             left_s = deadline - loop.time()
             if left_s <= 0 or self._closing:
                 raise RuntimeFailure("runtime.unavailable", "no runtime process is up")
-            async with self._changed:
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._changed.wait(), left_s)
+            await self._wait_for_change(left_s)
+
+    async def _wait_for_change(self, limit_s: float) -> None:
+        async with self._changed:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), limit_s)
 
     def _release(self, process: _Process) -> None:
         process.sessions -= 1
@@ -253,9 +261,7 @@ class EmbeddedRuntime:
             usable = sum(1 for p in self._processes if not p.retiring)
             if usable >= self._settings.runtime.processes:
                 failures = 0
-                async with self._changed:
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._changed.wait(), 1.0)
+                await self._wait_for_change(1.0)
                 continue
             try:
                 await self._launch()
