@@ -335,6 +335,8 @@ class Playout:
         return Cut(events, clear, round(unheard_s * 1000))
 
     def _unheard_s(self, utterance: Utterance, now: float) -> float:
+        """Seconds of an utterance that the platform holds and has not played."""
+        now -= self._lag_s or 0.0
         unheard_s = 0.0
         for run in reversed(utterance.runs):
             left_s = self.due(run.slot + run.frames) - max(now, self.due(run.slot))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from gateway.audio.formats import AudioFormat, Encoding, Pcm
@@ -240,9 +241,12 @@ class Line:
         if isinstance(command, Clear):
             for name in self.platform.clear(self.now):
                 if self.echo_marks:
-                    self.later(0.0, lambda n=name: self.machine.channel(MarkReached(n), self.now))
+                    self.later(0.0, partial(self._mark_back, name))
         elif isinstance(command, SendMark):
             self.platform.mark(command.name, self.now)
+
+    def _mark_back(self, name: str) -> list[Action]:
+        return self.machine.channel(MarkReached(name), self.now)
 
     def _synthesise(self, action: events.Synthesize) -> None:
         number = action.utterance_id

@@ -309,6 +309,18 @@ def test_a_platform_that_plays_late_has_its_lag_taken_off() -> None:
     assert claimed <= line.heard_s(2) + 0.021
 
 
+def test_a_late_platform_is_cleared_of_music_that_it_still_plays() -> None:
+    line = Line(capabilities=NATIVE, platform=Platform(delay_s=0.4)).greeted()
+    line.files["m.wav"] = tone(9, 1.0)
+    line.payload(2, audioUri="m.wav", cancellable=True)
+    line.run(1.1)
+    line.say("Here it is.", 2)
+    line.run(2.0)
+    assert line.sent(Clear) == [Clear(barge_in=False)]
+    assert line.heard_s(9) < 0.75
+    assert line.one("utterance_ended", id=2).fields["reason"] == "cancelled"
+
+
 def test_speech_right_after_the_end_interrupts_nothing() -> None:
     line = Line(capabilities=EMULATED).greeted()
     line.speak(0.4, "hello")
