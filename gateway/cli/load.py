@@ -69,7 +69,7 @@ def load(
 
     voice-gateway load http://127.0.0.1:8080 greeting.yaml --calls 200 --duration 5m
 
-    Callers here have ears only: every wait for words or events is a wait until the agent is quiet.
+    Callers here have ears only: a wait for words or events is a wait until the agent is quiet.
     Expectations are not judged. Exit code 0: every call was let in and ended well; 1: not so, or
     the generator was too busy for its figures to count; 2: bad input.
     """

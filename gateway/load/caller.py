@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from time import monotonic
 
 import picows
 
@@ -34,6 +35,8 @@ class LoadCaller(picows.WSListener):
         self._bytes_per_s = platform.out_format.rate_hz * platform.out_format.sample_bytes
         self._received = 0
         self._opened = self._loop.time()
+        # Arrivals are told by a finer clock than a loop's, which may count whole milliseconds.
+        self._opened_exactly = monotonic()
         self._first_audio: float | None = None
         self._leaving = False
         self.problem = ""
@@ -45,6 +48,7 @@ class LoadCaller(picows.WSListener):
         """The upgrade is done: say what the platform says first."""
         self._transport = transport
         self._opened = self._loop.time()
+        self._opened_exactly = monotonic()
         self._send(self._platform.open())
 
     def on_ws_frame(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
@@ -80,10 +84,10 @@ class LoadCaller(picows.WSListener):
             return
         received = self._platform.received_bytes
         if received != self._received:
-            now = self._loop.time()
+            now = monotonic()
             if self._first_audio is None:
                 self._first_audio = now
-                self._tally.first_audio_s.append(now - self._opened)
+                self._tally.first_audio_s.append(now - self._opened_exactly)
             seconds = (received - self._received) / self._bytes_per_s
             self._received = received
             self._clock.arrived(now, seconds, self._platform.streams)

@@ -243,7 +243,7 @@ class Caller:
         if isinstance(step, WaitQuiet):
             return self._view.quiet(now, self._input_end)
         if not self._view.timeline:
-            return self._view.quiet(now, self._input_end)
+            return self._met_by_ear(step, now, running)
         if isinstance(step, WaitHeard):
             found = self._view.heard(step.pattern, self._input_end, self._heard_id)
             if found is not None and running is not None:
@@ -253,6 +253,18 @@ class Caller:
         if index is not None and running is not None:
             self._event_index = index
         return index is not None
+
+    def _met_by_ear(
+        self, step: WaitHeard | WaitEvent, now: float, running: _Running | None
+    ) -> bool:
+        """What comes nearest to the wait: a sound for a start, the end itself, else quiet."""
+        if isinstance(step, WaitEvent):
+            if step.event.kind in ("utterance_queued", "utterance_started"):
+                begun = running.span.start if running is not None else now
+                return self._view.sounding(max(self._input_end, begun))
+            if step.event.kind == "call_ended":
+                return False
+        return self._view.quiet(now, self._input_end)
 
     # ---- the end
 

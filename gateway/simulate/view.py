@@ -119,6 +119,10 @@ class CallView:
         )
         return answered and now - self._last_busy >= _LOST_TURN_S
 
+    def sounding(self, since: float) -> bool:
+        """Something was audible after `since`; for a caller who only has ears."""
+        return self._last_audible is not None and self._last_audible > since
+
     def heard(self, pattern: str, since: float, after_id: int) -> int | None:
         """The first utterance later than `after_id`, heard out after `since`, that matches."""
         for number, utterance in self.utterances.items():

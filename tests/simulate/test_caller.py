@@ -180,7 +180,19 @@ class TestAgentQuiet:
         line.view.hear(-20.0, line.now)
         assert line.until_spoken() == pytest.approx(3.0 + EAR_QUIET_S, abs=0.021)
 
-    def test_with_ears_only_every_wait_is_for_quiet(self) -> None:
+    def test_with_ears_only_a_start_is_a_sound(self) -> None:
+        started = EventPattern("utterance_started")
+        line = Line(WaitEvent(1, started), Hangup(2), timeline=False)
+        assert not any(output.hangup for output in line.run(3.0))
+        line.view.hear(-20.0, line.now)
+        assert line.until_spoken() == pytest.approx(3.0, abs=0.021)
+
+    def test_with_ears_only_the_end_is_the_end(self) -> None:
+        line = Line(WaitEvent(1, EventPattern("call_ended")), Hangup(2), timeline=False)
+        line.view.hear(-20.0, 0.0)
+        assert line.until_spoken() == pytest.approx(30.0)
+
+    def test_with_ears_only_every_other_wait_is_for_quiet(self) -> None:
         line = Line(WaitHeard(1, "x"), WaitEvent(2, EventPattern("y")), Hangup(3), timeline=False)
         line.view.hear(-20.0, 0.0)
         assert line.until_spoken() == pytest.approx(EAR_QUIET_S, abs=0.021)
