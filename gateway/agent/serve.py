@@ -46,6 +46,7 @@ log = logging.getLogger("gateway.agent")
 SETTINGS_VARIABLE = "VOICE_GATEWAY_AGENT"
 PARENT_CHECK_S = 1.0
 MAX_MESSAGE_BYTES = 16 << 20
+NICENESS = 5
 STACK_BYTES = 4 << 20
 CLOSE_TIMEOUT_S = 2.0
 _M_ARENA_MAX = -8
@@ -237,6 +238,8 @@ def main(arguments: list[str] | None = None) -> int:
     for name in [name for name in os.environ if name.startswith("VOICE_GATEWAY_")]:
         del os.environ[name]
     os.umask(0o077)
+    # The media process shares the machine, and its frames cannot wait.
+    os.nice(NICENESS)
     try:
         settings = Settings.model_validate_json(given)
     except ValidationError as error:
