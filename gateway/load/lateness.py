@@ -1,8 +1,8 @@
 """How late the frames of a call arrive, judged from the receiving end alone.
 
 A stretch of audio has a schedule: after a burst of a few frames sent ahead, one frame each 20 ms.
-The schedule's origin is fitted to the earliest frame, so what is measured is the unsteadiness of
-server and network, never a clock difference.
+The schedule's origin is fitted to the earliest tenth of the frames after the burst, so what is
+measured is the unsteadiness of server and network, never a clock difference.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from array import array
 
 STALL_S = 0.2
 """A longer wait within one stretch is counted as a stall, and a new schedule starts."""
+BURST_S = 0.01
+"""Frames that come so soon after a stretch's first one were sent ahead, off the schedule."""
 
 
 class FrameClock:
@@ -41,5 +43,10 @@ class FrameClock:
         if not arrivals:
             return
         first = arrivals[0][0]
-        origin = min(moment - position for moment, position in arrivals)
-        self.late_s.extend(moment - max(first, origin + position) for moment, position in arrivals)
+        steady = [(at, position) for at, position in arrivals if at - first > BURST_S]
+        self.late_s.extend(0.0 for _ in range(len(arrivals) - len(steady)))
+        if steady:
+            offsets = sorted(at - position for at, position in steady)
+            # Not the very first: one frame that left early would make all others late.
+            origin = offsets[len(offsets) // 10]
+            self.late_s.extend(max(0.0, at - position - origin) for at, position in steady)

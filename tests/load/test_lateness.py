@@ -27,6 +27,18 @@ def test_a_burst_sent_ahead_is_on_time() -> None:
     assert max(late(burst + steady)) == 0.0
 
 
+def test_a_burst_that_ran_further_ahead_makes_nothing_after_it_late() -> None:
+    burst = [10.0] * 6
+    steady = [10.018 + n * FRAME_S for n in range(1, 40)]
+    assert max(late(burst + steady)) == 0.0
+
+
+def test_one_early_frame_makes_no_other_late() -> None:
+    arrivals = [10 + n * FRAME_S for n in range(40)]
+    arrivals[9] -= 0.018
+    assert max(late(arrivals)) < 1e-6
+
+
 def test_one_late_frame_is_late_by_what_it_is() -> None:
     arrivals = [10 + n * FRAME_S for n in range(20)]
     arrivals[7] += 0.013
