@@ -10,6 +10,7 @@ import typer
 
 from gateway import config
 from gateway.cli.output import finish, progress, show
+from gateway.server.logs import set_up
 from gateway.simulate.endpoint import Access
 from gateway.simulate.report import write_report
 from gateway.simulate.scenario import read_scenario
@@ -62,6 +63,7 @@ def call(
     read = read_scenario(scenario)
     access = Access(url, token, twilio_auth_token)
     settings = config.load(config_file)
+    set_up(settings.log)
     progress(f"calling {url} with {read.name} …")
     result = asyncio.run(call_over_wire(access, read, channel, settings))
     if out is not None:

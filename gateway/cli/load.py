@@ -19,6 +19,7 @@ from gateway.errors import ScenarioError
 from gateway.load import LoadPlan, LoadResult
 from gateway.load import load as load_server
 from gateway.load.result import Spread, Tally
+from gateway.server.logs import set_up
 from gateway.simulate.endpoint import Access
 from gateway.simulate.scenario import read_scenario
 
@@ -77,6 +78,7 @@ def load(
     plan = LoadPlan(calls, _rate(rate), _seconds(duration))
     access = Access(url, token, twilio_auth_token)
     settings = config.load(config_file)
+    set_up(settings.log)
     progress(f"loading {url} with {calls} calls of {read.name} …")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         result = runner.run(load_server(access, read, plan, channel, settings, _progress))

@@ -10,6 +10,7 @@ import typer
 
 from gateway import config
 from gateway.cli.output import finish, folder_for, progress, show
+from gateway.server.logs import set_up
 from gateway.simulate.report import write_report
 from gateway.simulate.result import RunResult
 from gateway.simulate.run import Simulator
@@ -52,7 +53,9 @@ def simulate(
     clock are simulated. Exit code 0: all expectations hold; 1: one fails; 2: bad input.
     """
     read = [read_scenario(path) for path in scenarios]
-    simulator = Simulator(config.load(config_file, flags or ()))
+    settings = config.load(config_file, flags or ())
+    set_up(settings.log)
+    simulator = Simulator(settings)
     several = len(read) > 1
     results: list[RunResult] = []
     for scenario in read:

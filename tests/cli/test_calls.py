@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import json
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from typer.testing import CliRunner, Result
 
 from gateway.cli.main import app
 
 GOOD = "caller: [{wait: agent_quiet}, {hangup: true}]\nexpect: [{heard: welcome}]\n"
 BAD = "caller: [{hangup: true}]\nexpect: [{heard: never said}]\n"
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """A command configures logging for its whole process; here that is the tests' own."""
+    handlers, level = logging.getLogger().handlers[:], logging.getLogger().level
+    yield
+    structlog.reset_defaults()
+    logging.getLogger().handlers[:] = handlers
+    logging.getLogger().setLevel(level)
 
 
 @pytest.fixture
