@@ -20,7 +20,7 @@ from gateway.audio import g711
 from gateway.audio.formats import Encoding
 from gateway.call.profile import CallProfile, VoiceConfig
 from gateway.channels.base import EndReason
-from gateway.channels.twilio import TwilioChannel
+from gateway.channels.dialects import open_channel
 from gateway.config import AssetSettings
 from gateway.errors import RuntimeFailure
 from gateway.session import CallServices, LiveCall
@@ -143,7 +143,7 @@ async def _round() -> float:
         observer=_Nobody(),
     )
     wire = _Wire()
-    call = LiveCall(TwilioChannel(), wire, services)
+    call = LiveCall(open_channel("twilio"), wire, services)
     start = {
         "event": "start",
         "streamSid": "MZ1",

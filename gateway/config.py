@@ -19,6 +19,7 @@ from pydantic_settings import (
 )
 
 from gateway.errors import ConfigError
+from gateway.platform_settings import PlatformsSettings
 
 
 class Section(BaseModel):
@@ -69,13 +70,6 @@ class AuthSettings(Section):
     allow_open: bool = False
 
 
-class TwilioSettings(Section):
-    """The Twilio account behind `POST /twilio/voice`."""
-
-    auth_tokens: list[SecretStr] = []
-    """Auth tokens (primary and secondary) that sign webhooks; empty: loopback callers only."""
-
-
 class CallSettings(Section):
     """Defaults of every call; see `gateway.call.profile`."""
 
@@ -96,11 +90,41 @@ class CallSettings(Section):
     shutdown_message: str = "This service is closing now. Please call again later. Goodbye."
 
 
+class GoogleSpeechSettings(Section):
+    """Google's speech services: cloud voices (`speech.tts`) and recognition (`speech.stt`)."""
+
+    project: str = ""
+    """Project of the recogniser, and the one that quota is counted for; default: that of the
+    credentials."""
+    location: str = "global"
+    """Region of the recogniser and of the recognition endpoint, such as `eu` or `us-central1`."""
+    recognizer: str = "_"
+    """Id of a recogniser of the project; `_` is the one that needs no set-up."""
+    model: str = "telephony"
+    """Recognition model, such as `telephony` or `chirp_2`."""
+    tts_endpoint: str = ""
+    """`host` or `host:port` of the synthesis service, such as `eu-texttospeech.googleapis.com`."""
+    stt_endpoint: str = ""
+    """The same for recognition; default: the endpoint of the location."""
+    plaintext: bool = False
+    """Neither TLS nor credentials: for a service on this machine only."""
+    timeout_s: float = Field(4.0, gt=0)
+    """Wait for the whole of a sentence, or for the next piece of it where it is streamed."""
+    attempts: int = Field(2, ge=1, le=5)
+    """Tries for a sentence before the offline voice speaks it."""
+    cool_down_s: float = Field(15.0, ge=0)
+    """How long the offline engine serves after a failure before the service is tried again."""
+    stream_s: float = Field(240.0, gt=10, le=290)
+    """Age at which a recognition stream is replaced; the service ends it at five minutes."""
+
+
 class SpeechSettings(Section):
     """Engines by name; `auto` takes the best that is installed and warns when it falls back."""
 
-    tts: Literal["auto", "hibari", "nanotts"] = "auto"
-    stt: Literal["auto", "moonshine", "none"] = "auto"
+    tts: Literal["auto", "hibari", "nanotts", "google"] = "auto"
+    """`google` has the best offline voice behind it, for when the service fails."""
+    stt: Literal["auto", "moonshine", "none", "google"] = "auto"
+    """`google` has the best offline recogniser behind it, for when the service fails."""
     vad: Literal["auto", "silero", "energy"] = "auto"
     turn: Literal["auto", "smart-turn", "silence"] = "auto"
     processes: int = Field(1, ge=1)
@@ -110,6 +134,12 @@ class SpeechSettings(Section):
     """Jobs waiting for a worker; more are refused (speech.busy)."""
     cache_bytes: int = Field(16 << 20, ge=0)
     """Synthesised sentences kept for the next call that needs them."""
+    cache_folder: Path | None = None
+    """Folder in which sentences of a cloud voice outlive the process; default: none. What agents
+    say to callers lies there as sound."""
+    cache_folder_bytes: int = Field(256 << 20, ge=0)
+    """The sentences unused for longest leave the folder beyond this size."""
+    google: GoogleSpeechSettings = GoogleSpeechSettings()
     seed: int = 0
 
 
@@ -175,7 +205,8 @@ class Settings(BaseSettings):
     """Folder or zip of an exported agent app; default: the demo."""
     server: ServerSettings = ServerSettings()
     auth: AuthSettings = AuthSettings()
-    twilio: TwilioSettings = TwilioSettings()
+    platforms: PlatformsSettings = PlatformsSettings()
+    """Telephone platforms, one section a dialect; see `gateway.platform_settings`."""
     call: CallSettings = CallSettings()
     speech: SpeechSettings = SpeechSettings()
     assets: AssetSettings = AssetSettings()

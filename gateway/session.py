@@ -115,7 +115,8 @@ class LiveCall:
         self._custom = dict(custom or {})
         self._loop = asyncio.get_running_loop()
         self._begun = self._loop.time()
-        self._machine = CallMachine(services.profile, channel.capabilities, self._begun)
+        capabilities = channel.capabilities.without_rest()
+        self._machine = CallMachine(services.profile, capabilities, self._begun)
         self._started: base.Started | None = None
         self._early = bytearray()
         self._tick_key = services.ticker.add(self._tick)
@@ -203,6 +204,8 @@ class LiveCall:
             return
         if isinstance(event, base.AudioIn):
             self._audio(event.data, now)
+        elif isinstance(event, base.Reply):
+            self._out(event.message)
         elif isinstance(event, base.Started):
             self._start(event, now)
         else:

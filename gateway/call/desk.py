@@ -14,7 +14,8 @@ from gateway.call.playout import Playout
 from gateway.call.profile import CallProfile
 from gateway.call.transcript import Transcript
 from gateway.call.turn import Turn
-from gateway.channels.base import Capabilities, ChannelCommand, Started
+from gateway.channels.base import ChannelCommand, Started
+from gateway.channels.capabilities import Capabilities
 
 MAX_HELD = 256
 """Inputs kept for a runtime that is not open yet; more are refused with an error record."""

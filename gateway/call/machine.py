@@ -38,7 +38,6 @@ from gateway.call.profile import CallProfile
 from gateway.call.speaking import Speaking, TurnOutput
 from gateway.call.transcript import Transcript
 from gateway.channels.base import (
-    Capabilities,
     ChannelEvent,
     DtmfIn,
     Ended,
@@ -47,13 +46,13 @@ from gateway.channels.base import (
     GoAway,
     Hangup,
     MarkReached,
-    Marks,
     Started,
     TextIn,
     ToolResponsesIn,
     Transfer,
     VariablesIn,
 )
+from gateway.channels.capabilities import Capabilities, ClearBy, Marks, TransferBy
 
 FAREWELL_WAIT_S = 5.0
 """Longest wait for the speech of the gateway's own last message."""
@@ -126,7 +125,7 @@ class CallMachine:
                 origin=desk.now,
                 lead_s=min(profile.lead_ms, capabilities.max_lead_ms) / 1000,
                 native_marks=capabilities.marks is Marks.NATIVE,
-                native_clear=capabilities.native_clear,
+                native_clear=capabilities.clear is ClearBy.NATIVE,
                 mark_grace_s=profile.mark_grace_s,
                 continuous=capabilities.continuous,
             )
@@ -499,7 +498,7 @@ class CallMachine:
         reason = EndReason.COMPLETED
         self._speaking.forget()
         if wish.transfer:
-            able = desk.capabilities.transfer
+            able = desk.capabilities.transfer is not TransferBy.NONE
             target = wish.target if able else ""
             desk.record("transfer", {"target": target, "metadata": dict(metadata)})
             if able or wish.escalated:

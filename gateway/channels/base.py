@@ -1,8 +1,14 @@
-"""What every telephone dialect has in common: events in, commands out, and what it can do.
+"""What every telephone dialect has in common: events in, commands out.
 
 A dialect is a sans-IO codec: wire messages in give `ChannelEvent`s, `ChannelCommand`s give wire
-messages out. It keeps no clock, no socket and no task. The engine asks the `Capabilities`
-record and never a dialect's name.
+messages out. It keeps no clock, no socket and no task. What it can do is said by its record
+(`gateway.channels.capabilities`); where it is met and what opens it, by its entry in the registry
+(`gateway.channels.dialect`).
+
+What a codec can leave to others: audio that comes before `Started` is kept, frames are gathered
+and padded as the record says, marks of cleared audio are known by their generation, marks that
+never come back time out, keys that come twice are taken once, unknown custom parameters do not
+reach the agent, and `Ended` is told once however often the platform says it.
 """
 
 from __future__ import annotations
@@ -10,9 +16,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from gateway.audio.formats import AudioFormat
+from gateway.channels.capabilities import Capabilities
+from gateway.errors import ProtocolError
+
+T = TypeVar("T")
 
 Wire = str | bytes
 """One websocket message: text or binary."""
@@ -30,32 +40,12 @@ class EndReason(StrEnum):
     LIMIT = "limit"
 
 
-class Marks(StrEnum):
-    """How a platform tells that audio was played."""
-
-    NATIVE = "native"
-    EMULATED = "emulated"
-
-
 @dataclass(frozen=True, slots=True)
-class Capabilities:
-    """What a dialect can do. The engine decides by this record alone."""
+class Close:
+    """What the transport does after the last message: the close code and reason."""
 
-    dialect: str
-    marks: Marks = Marks.EMULATED
-    native_clear: bool = False
-    max_lead_ms: int = 200
-    kickoff: bool = True
-    """True where the gateway greets (event `session start`); false where the client kicks off."""
-    continuous: bool = False
-    """True where silence must be sent too; false where gaps are fine."""
-    agent_messages: bool = False
-    """True where texts, payloads and turn ends travel to the client (native dialect)."""
-    dtmf_in: bool = True
-    transfer: bool = False
-    max_message_bytes: int = 65536
-    receive_idle_s: float | None = None
-    """Silence on the socket after which the peer is taken for dead; None: never."""
+    code: int = 1000
+    reason: str = ""
 
 
 # ---- events: channel to core
@@ -77,11 +67,16 @@ class Started:
     """Full session resource name where the dialect has one."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """Session configuration that travels on to the runtime (entryAgent, deployment, …)."""
+    account: str = ""
+    """The platform's account or organisation: counts calls, and addresses REST requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class AudioIn:
-    """Caller audio, still encoded in `Started.in_format`."""
+    """Caller audio of any length, still encoded in `Started.in_format`, without a header.
+
+    Linear16 is little endian; half a sample at the end is carried to the next event.
+    """
 
     data: bytes
 
@@ -98,6 +93,64 @@ class MarkReached:
     """A mark of ours came back: played, or cleared (the engine knows by its generation)."""
 
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlowControl:
+    """The platform's buffer is full (`can_send` false) or has room again.
+
+    While it is full no frame, and no mark, is sent; nothing is lost.
+    """
+
+    can_send: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """The platform holds the caller: nothing is played, and silence means nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """The caller is back from a hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlaybackStarted:
+    """The platform has begun to play what it was sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlaybackIdle:
+    """The platform has played everything that it was sent (see `Marks.IDLE`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParamsUpdated:
+    """The platform changed what it said at the start; empty fields stay as they were."""
+
+    language: str = ""
+    custom: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the dialect itself has to answer, at once and whatever the engine does.
+
+    For handshakes, pongs and acknowledgements; sent in its place among the events.
+    """
+
+    message: Wire | Close
+
+
+@dataclass(frozen=True, slots=True)
+class Rejoin:
+    """The first message of a new socket that goes on with a call (`Capabilities.resume_s`).
+
+    The answer is the command `Rejoined`.
+    """
+
+    call_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +194,14 @@ ChannelEvent = (
     | AudioIn
     | DtmfIn
     | MarkReached
+    | FlowControl
+    | Paused
+    | Resumed
+    | PlaybackStarted
+    | PlaybackIdle
+    | ParamsUpdated
+    | Reply
+    | Rejoin
     | TextIn
     | EventIn
     | VariablesIn
@@ -206,18 +267,41 @@ class UserTranscript:
 
 @dataclass(frozen=True, slots=True)
 class Hangup:
-    """End the call. `metadata` is the runtime's `endSession.metadata`."""
+    """End the call. `metadata` is the runtime's `endSession.metadata`.
+
+    `outputs` are its `params` as flat text, for dialects that carry data back.
+    """
 
     reason: EndReason
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """Hand the call on to `target`, where the dialect can."""
+    """Hand the call on to `target`; the codec's words are its last.
+
+    An empty target: the platform knows whom to hand over to. With `TransferBy.REST` the session
+    has made the request already, and the codec only closes.
+    """
 
     target: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SendDtmf:
+    """Press these keys, `0-9 * # A-D`, towards the far end (`DtmfOut.NATIVE` only)."""
+
+    digits: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rejoined:
+    """Whether the call of a `Rejoin` is still there; the codec answers in its words."""
+
+    accepted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,16 +319,10 @@ ChannelCommand = (
     | UserTranscript
     | Hangup
     | Transfer
+    | SendDtmf
+    | Rejoined
     | GoAway
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Close:
-    """What the transport does after the last message: the close code and reason."""
-
-    code: int = 1000
-    reason: str = ""
 
 
 MAX_REASON_BYTES = 123
@@ -257,11 +335,19 @@ def close_reason(text: str) -> str:
 
 
 class Channel(Protocol):
-    """One call's codec of one dialect."""
+    """One call's codec of one dialect. `Codec` has the methods that many dialects share."""
 
     @property
     def capabilities(self) -> Capabilities:
-        """What this dialect can do."""
+        """What this dialect can do; may change until `Started` was returned."""
+        ...
+
+    def opened(self) -> list[ChannelEvent]:
+        """What can be told before the first message (`Started` where the upgrade said all)."""
+        ...
+
+    def overdue(self) -> list[ChannelEvent]:
+        """What to assume where nothing has started the call within `starts_within_s`."""
         ...
 
     def receive(self, message: Wire) -> list[ChannelEvent]:
@@ -269,13 +355,82 @@ class Channel(Protocol):
         ...
 
     def audio(self, data: bytes, turn: int) -> Wire:
-        """The wire message for audio already encoded in `Started.out_format`. Hot path."""
+        """The wire message for audio in `Started.out_format`, sized as the record says. Hot path.
+
+        Called after `Started` only.
+        """
         ...
 
     def command(self, command: ChannelCommand) -> list[Wire | Close]:
-        """The wire messages for a command; empty where the dialect has no words for it."""
+        """The wire messages for a command; empty where the dialect has no words for it.
+
+        `Hangup` and `Transfer` give everything that ends the call, up to a `Close` if the gateway
+        is the one to close; without one the session closes once the peer had time to do so.
+        """
         ...
 
     def protocol_close(self, error: Exception) -> list[Wire | Close]:
         """What to send and how to close after the peer broke the protocol."""
         ...
+
+
+class Codec:
+    """What most dialects do alike; a codec of its own inherits and overrides."""
+
+    def __init__(self, capabilities: Capabilities) -> None:
+        self._capabilities = capabilities
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this dialect can do."""
+        return self._capabilities
+
+    def opened(self) -> list[ChannelEvent]:
+        """Nothing: the first message starts the call."""
+        return []
+
+    def overdue(self) -> list[ChannelEvent]:
+        """Nothing is assumed."""
+        return []
+
+    def protocol_close(self, error: Exception) -> list[Wire | Close]:
+        """Only a close: the dialect has no message for errors."""
+        if isinstance(error, ProtocolError):
+            return [Close(error.close_code, close_reason(str(error)))]
+        return [Close(1011, "internal error")]
+
+
+def given(part: T | None, name: str) -> T:
+    """A part that its event must have. Raises ProtocolError."""
+    if part is None:
+        raise ProtocolError("protocol.shape", f"a {name} event without {name}", where=name)
+    return part
+
+
+def first_text(custom: Mapping[str, Any], *names: str) -> str:
+    """The first of these fields that holds text; empty where none does."""
+    for name in names:
+        value = custom.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return ""
+
+
+DTMF_KEYS = frozenset("0123456789*#ABCD")
+
+
+def key_of(value: object, where: str) -> DtmfIn:
+    """One key as platforms write it (text or number, either case). Raises ProtocolError."""
+    digit = str(value).upper()
+    if len(digit) != 1 or digit not in DTMF_KEYS:
+        raise ProtocolError("protocol.dtmf", "not a telephone key", where=where)
+    return DtmfIn(digit)
+
+
+def text_only(message: Wire) -> str:
+    """A message of a dialect without binary ones. Raises ProtocolError (1003)."""
+    if not isinstance(message, str):
+        raise ProtocolError(
+            "protocol.binary", "a binary message where text is spoken", close_code=1003
+        )
+    return message

@@ -30,18 +30,17 @@ from gateway.channels.base import (
     AgentText,
     AgentToolCalls,
     AudioIn,
-    Capabilities,
     ChannelCommand,
     ChannelEvent,
     Clear,
     Close,
+    Codec,
     DtmfIn,
     Ended,
     EndReason,
     EventIn,
     GoAway,
     Hangup,
-    SendMark,
     Started,
     TextIn,
     ToolResponsesIn,
@@ -52,16 +51,25 @@ from gateway.channels.base import (
     Wire,
     close_reason,
 )
+from gateway.channels.capabilities import Capabilities, ClearBy, DtmfOut, EndOut, TransferBy
+from gateway.channels.dialect import Dialect, MediaRoute, Opening, Proof
 from gateway.errors import ProtocolError
+from gateway.platform_settings import PlatformSettings
 
 CAPABILITIES: Final = Capabilities(
     dialect="ces",
-    native_clear=True,
+    clear=ClearBy.NATIVE,
     max_lead_ms=500,
     kickoff=False,
     agent_messages=True,
-    transfer=True,
+    # The client is given the payload and presses the keys itself.
+    dtmf_out=DtmfOut.NONE,
+    end_out=EndOut.MESSAGE,
+    transfer=TransferBy.MESSAGE,
+    max_out_bytes=1 << 18,
     max_message_bytes=4 << 20,
+    # JSON as UTF-8 bytes is taken as well.
+    binary_in=True,
 )
 
 RATES_HZ: Final = (8000, 16000, 24000, 48000)
@@ -88,10 +96,11 @@ _PASSED_ON: Final[Mapping[str, type]] = {
 _TOOL_FIELDS: Final = ("id", "displayName", "tool", "toolsetTool", "args", "response")
 
 
-class CesChannel:
+class CesChannel(Codec):
     """The codec of one `BidiRunSession` websocket."""
 
     def __init__(self) -> None:
+        super().__init__(CAPABILITIES)
         self._in_format: AudioFormat | None = None
         self._configured = False
         self._odd_byte = b""
@@ -105,11 +114,6 @@ class CesChannel:
             "image": self._unsupported,
             "blob": self._unsupported,
         }
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What a native client can do."""
-        return CAPABILITIES
 
     # ---- in
 
@@ -270,7 +274,6 @@ class CesChannel:
             return [_end_session(command.metadata), Close(1000, "transferred")]
         if isinstance(command, Hangup):
             return _hang_up(command)
-        assert isinstance(command, SendMark)
         return []
 
     def protocol_close(self, error: Exception) -> list[Wire | Close]:
@@ -376,3 +379,21 @@ def _tool(item: Mapping[str, Any]) -> dict[str, Any]:
         parts = {name: bidi.get(toolset, name) for name in ("toolset", "toolId")}
         tool["toolsetTool"] = {name: part for name, part in parts.items() if part is not None}
     return tool
+
+
+NATIVE: Final = "/ws/google.cloud.ces.{version}.SessionService/BidiRunSession/locations/{location}"
+
+
+def _open(_opening: Opening[PlatformSettings]) -> CesChannel:
+    return CesChannel()
+
+
+DIALECT: Final = Dialect(
+    capabilities=CAPABILITIES,
+    open=_open,
+    settings=lambda platforms: platforms.ces,
+    routes=tuple(
+        MediaRoute(NATIVE.format(version=version, location="{location}"), Proof.BEARER)
+        for version in ("v1", "v1beta")
+    ),
+)

@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-from gateway.channels.base import Capabilities, Channel
-from gateway.channels.ces import CAPABILITIES as CES
-from gateway.channels.ces import CesChannel
-from gateway.channels.twilio import CAPABILITIES as TWILIO
-from gateway.channels.twilio import TwilioChannel
+from gateway.channels import ces, twilio
+from gateway.channels.base import Channel
+from gateway.channels.dialect import Dialect, Opening, Request
 from gateway.errors import ConfigError
+from gateway.platform_settings import PlatformsSettings
 
-CAPABILITIES: Final[Mapping[str, Capabilities]] = {"ces": CES, "twilio": TWILIO}
-
-# What is made for a call; the argument is the id of the call it must be, or "" for any.
-_MAKERS: Final[Mapping[str, Callable[[str], Channel]]] = {
-    "ces": lambda _expected: CesChannel(),
-    "twilio": TwilioChannel,
+DIALECTS: Final[Mapping[str, Dialect[Any]]] = {
+    entry.name: entry
+    for entry in (
+        ces.DIALECT,
+        twilio.DIALECT,
+    )
 }
 
 
-def open_channel(dialect: str, expected_call_id: str = "") -> Channel:
-    """A fresh codec of `dialect`. Raises ConfigError for an unknown name."""
-    maker = _MAKERS.get(dialect)
-    if maker is None:
+def dialect(name: str) -> Dialect[Any]:
+    """A dialect's entry. Raises ConfigError for an unknown name."""
+    found = DIALECTS.get(name)
+    if found is None:
         raise ConfigError(
             "config.dialect",
-            f"there is no dialect {dialect!r}",
-            hint=f"one of {', '.join(sorted(_MAKERS))}",
+            f"there is no dialect {name!r}",
+            hint=f"one of {', '.join(sorted(DIALECTS))}",
         )
-    return maker(expected_call_id)
+    return found
+
+
+def open_channel(
+    name: str,
+    expected_call_id: str = "",
+    *,
+    platforms: PlatformsSettings | None = None,
+    request: Request | None = None,
+) -> Channel:
+    """A fresh codec of a dialect. Raises ConfigError for an unknown name."""
+    entry = dialect(name)
+    settings = entry.settings(platforms or PlatformsSettings())
+    return entry.open(Opening(settings, request or Request(""), expected_call_id))

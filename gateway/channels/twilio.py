@@ -13,48 +13,71 @@ Field names: Twilio's published description of Media Streams.
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeVar
+import re
+from dataclasses import replace
+from typing import Any, Final
 
 import msgspec
 import orjson
 import pybase64
 
 from gateway.audio.formats import MULAW_8K
+from gateway.channels import twilio_rest
 from gateway.channels.base import (
     AudioIn,
-    Capabilities,
     ChannelCommand,
     ChannelEvent,
     Clear,
     Close,
-    DtmfIn,
+    Codec,
     Ended,
     Hangup,
     MarkReached,
-    Marks,
     SendMark,
     Started,
     Transfer,
     Wire,
-    close_reason,
+    first_text,
+    given,
+    key_of,
+    text_only,
 )
+from gateway.channels.capabilities import (
+    Capabilities,
+    ClearBy,
+    DtmfOut,
+    EndOut,
+    Marks,
+    MarksOnClear,
+    TransferBy,
+)
+from gateway.channels.dialect import (
+    Dialect,
+    Hook,
+    MediaRoute,
+    Opening,
+    Proof,
+    WebAnswer,
+    Webhook,
+)
+from gateway.channels.twilio_signature import TwilioProof
+from gateway.channels.twiml import connect_stream
 from gateway.errors import ProtocolError
+from gateway.platform_settings import TwilioSettings
 
 CAPABILITIES: Final = Capabilities(
     dialect="twilio",
     marks=Marks.NATIVE,
-    native_clear=True,
+    marks_on_clear=MarksOnClear.ECHOED,
+    clear=ClearBy.NATIVE,
+    dtmf_out=DtmfOut.INBAND,
+    end_out=EndOut.REST,
+    transfer=TransferBy.REST,
     max_lead_ms=1000,
-    kickoff=True,
-    continuous=False,
-    max_message_bytes=65536,
     # The platform sends audio all the time, silence included.
     receive_idle_s=15.0,
 )
 
-T = TypeVar("T")
-
-DTMF_KEYS: Final = frozenset("0123456789*#ABCD")
 _KNOWN: Final = frozenset({"connected", "start", "media", "dtmf", "mark", "stop"})
 
 
@@ -72,6 +95,7 @@ class _MediaFormat(msgspec.Struct, rename="camel"):
 class _Start(msgspec.Struct, rename="camel"):
     call_sid: str
     stream_sid: str = ""
+    account_sid: str = ""
     custom_parameters: dict[str, Any] = msgspec.field(default_factory=dict)
     media_format: _MediaFormat = msgspec.field(default_factory=_MediaFormat)
 
@@ -102,40 +126,33 @@ _decode = msgspec.json.Decoder(_Message, strict=False).decode
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 
 
-class TwilioChannel:
-    """The codec of one Media Stream; `expected_call_id`: the call its token was issued for."""
+class TwilioChannel(Codec):
+    """The codec of one Media Stream."""
 
-    def __init__(self, expected_call_id: str = "") -> None:
-        self._expected_call_id = expected_call_id
+    def __init__(self, opening: Opening[TwilioSettings]) -> None:
+        super().__init__(replace(CAPABILITIES, min_message_ms=opening.settings.batch_ms))
+        self._expected_call_id = opening.expected_call_id
         self._started = False
         self._stopped = False
         self._media_prefix = ""
         self._stream_sid_json = ""
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """What Twilio can do."""
-        return CAPABILITIES
-
     def receive(self, message: Wire) -> list[ChannelEvent]:
         """Take one message. Raises ProtocolError as the module says."""
-        if not isinstance(message, str):
-            raise ProtocolError(
-                "protocol.binary", "a binary message where text is spoken", close_code=1003
-            )
+        text = text_only(message)
         if self._stopped:
             return []
-        parsed = self._parse(message)
+        parsed = self._parse(text)
         if parsed is None:
             return []
         event = parsed.event
         if event == "media":
-            media = _given(parsed.media, "media")
+            media = given(parsed.media, "media")
             if not media.payload or media.track != "inbound":
                 return []
             return [AudioIn(media.payload)]
         if event == "start":
-            return [self._start(parsed, _given(parsed.start, "start"))]
+            return [self._start(parsed, given(parsed.start, "start"))]
         if event == "stop":
             if not self._started:
                 raise ProtocolError(
@@ -146,12 +163,9 @@ class TwilioChannel:
         if not self._started:
             return []
         if event == "mark":
-            return [MarkReached(_given(parsed.mark, "mark").name)]
+            return [MarkReached(given(parsed.mark, "mark").name)]
         if event == "dtmf":
-            digit = str(_given(parsed.dtmf, "dtmf").digit).upper()
-            if len(digit) != 1 or digit not in DTMF_KEYS:
-                raise ProtocolError("protocol.dtmf", "not a telephone key", where="dtmf.digit")
-            return [DtmfIn(digit)]
+            return [key_of(given(parsed.dtmf, "dtmf").digit, "dtmf.digit")]
         return []
 
     def _parse(self, message: str) -> _Message | None:
@@ -199,12 +213,13 @@ class TwilioChannel:
         return Started(
             call_id=start.call_sid,
             channel_id=stream_sid,
-            from_=_text(custom, "from", "From"),
-            to=_text(custom, "to", "To"),
-            language=_text(custom, "language"),
+            from_=first_text(custom, "from", "From"),
+            to=first_text(custom, "to", "To"),
+            language=first_text(custom, "language"),
             in_format=MULAW_8K,
             out_format=MULAW_8K,
             custom=custom,
+            account=start.account_sid,
         )
 
     def audio(self, data: bytes, turn: int) -> str:
@@ -216,7 +231,8 @@ class TwilioChannel:
     def command(self, command: ChannelCommand) -> list[Wire | Close]:
         """Marks, clear, hang-up and transfer.
 
-        The last two close the socket: the call goes on with the TwiML that follows `<Connect>`.
+        The last two close the socket: without REST the call goes on with the TwiML that follows
+        `<Connect>`.
         """
         if isinstance(command, SendMark):
             name = orjson.dumps(command.name).decode()
@@ -231,22 +247,33 @@ class TwilioChannel:
             return [Close(1000, "transferred")]
         return []
 
-    def protocol_close(self, error: Exception) -> list[Wire | Close]:
-        """Only a close: the dialect has no message for errors."""
-        if isinstance(error, ProtocolError):
-            return [Close(error.close_code, close_reason(str(error)))]
-        return [Close(1011, "internal error")]
+
+_CALL_SID: Final = re.compile(r"[\w-]{1,64}", re.ASCII)
 
 
-def _given(part: T | None, name: str) -> T:
-    if part is None:
-        raise ProtocolError("protocol.shape", f"a {name} event without {name}", where=name)
-    return part
+def answer(hook: Hook[TwilioSettings]) -> WebAnswer:
+    """TwiML that connects the call to its media socket."""
+    call_sid = hook.request.form_value("CallSid")
+    if not _CALL_SID.fullmatch(call_sid):
+        raise ProtocolError("protocol.form", "the form names no call", where="CallSid")
+    parameters = {
+        "callSid": call_sid,
+        "from": hook.request.form_value("From"),
+        "to": hook.request.form_value("To"),
+    }
+    return WebAnswer(connect_stream(hook.media_url(call_sid), parameters))
 
 
-def _text(custom: dict[str, Any], *names: str) -> str:
-    for name in names:
-        value = custom.get(name)
-        if isinstance(value, str) and value:
-            return value
-    return ""
+DIALECT: Final = Dialect(
+    capabilities=CAPABILITIES,
+    open=TwilioChannel,
+    settings=lambda platforms: platforms.twilio,
+    routes=(
+        MediaRoute("/twilio/media/{token}", Proof.TOKEN),
+        # For TwiML that is not ours: the platform's signature on the upgrade is the proof.
+        MediaRoute("/twilio/media", Proof.PLATFORM),
+    ),
+    webhooks=(Webhook("/twilio/voice", answer),),
+    proof=TwilioProof,
+    rest=twilio_rest.rest,
+)

@@ -13,10 +13,10 @@ import typer
 import uvloop
 
 from gateway import __version__, config
+from gateway.channels.ces import NATIVE
 from gateway.config import Settings
 from gateway.server.compose import running
 from gateway.server.logs import set_up
-from gateway.server.routes import NATIVE
 
 SWITCH_INTERVAL_S = 1e-4
 """Short, so that a Python thread cannot hold the media loop up for long."""

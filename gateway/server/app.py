@@ -23,6 +23,7 @@ from gateway.server.http import HttpPages
 from gateway.server.media import CLOSE_WAIT_S, MediaSocket
 from gateway.server.metrics import Metrics
 from gateway.server.observers import CallObservers
+from gateway.server.routes import Routes
 from gateway.server.timelines import Timelines
 from gateway.server.tokens import MediaTokens
 
@@ -70,8 +71,9 @@ class Gateway:
                 settings.auth.media_token_s,
             ),
         )
-        self._door = MediaDoor(server, gate, self._admission, metrics, make_call, self)
-        pages = HttpPages(settings, gate, self._admission, self.observers, ready, about)
+        routes = Routes(settings.platforms)
+        self._door = MediaDoor(settings, routes, gate, self._admission, metrics, make_call, self)
+        pages = HttpPages(settings, routes, gate, self._admission, self.observers, ready, about)
         self._runner = web.AppRunner(
             pages.application(),
             access_log=None,

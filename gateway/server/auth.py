@@ -10,13 +10,14 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
+from gateway.channels.dialect import Dialect, PlatformProof, Request
 from gateway.config import Settings
 from gateway.errors import AuthError, ConfigError
-from gateway.server import signature
+from gateway.server.routes import served
 from gateway.server.tokens import MediaClaim, MediaTokens
 
 NO_TOKENS_HINT = "set auth.tokens (bearer) to let others in"
@@ -31,7 +32,6 @@ class Caller:
     origin: str = ""
     authorization: str = ""
     access_token: str = ""
-    signature: str = ""
 
 
 def is_loopback(host: str) -> bool:
@@ -55,9 +55,27 @@ def host_name(host: str) -> str:
         return ""
 
 
+def public_origin(settings: Settings, dialect: Dialect[Any]) -> str:
+    """What a platform sees of this server, without a final slash; empty where not configured."""
+    own = dialect.settings(settings.platforms).public_origin
+    return (own or settings.server.public_origin or "").rstrip("/")
+
+
+def platform_proofs(settings: Settings) -> dict[str, PlatformProof]:
+    """The proofs of all enabled dialects that have credentials for theirs, by name."""
+    proofs: dict[str, PlatformProof] = {}
+    for dialect in served(settings.platforms):
+        if dialect.proof is not None:
+            proof = dialect.proof(dialect.settings(settings.platforms))
+            if proof.configured:
+                proofs[dialect.name] = proof
+    return proofs
+
+
 def check_exposure(settings: Settings) -> None:
     """Whether the server may bind where it is told to. Raises ConfigError."""
-    auth, server, twilio = settings.auth, settings.server, settings.twilio
+    auth, server = settings.auth, settings.server
+    proofs = platform_proofs(settings)
     if auth.none and auth.tokens:
         raise ConfigError(
             "config.auth_conflict",
@@ -65,25 +83,28 @@ def check_exposure(settings: Settings) -> None:
             where="auth",
             hint="remove one of them",
         )
-    if twilio.auth_tokens and server.public_origin is None:
-        raise ConfigError(
-            "config.public_origin",
-            "webhook signatures cover the public address, which is not set",
-            where="server.public_origin",
-            hint="set server.public_origin to what Twilio calls, e.g. https://voice.example.com",
-        )
+    for dialect in served(settings.platforms):
+        proof = proofs.get(dialect.name)
+        if proof is not None and proof.covers_origin and not public_origin(settings, dialect):
+            raise ConfigError(
+                "config.public_origin",
+                f"the signatures of {dialect.name} cover the public address, which is not set",
+                where="server.public_origin",
+                hint="set server.public_origin to what the platform calls,"
+                " e.g. https://voice.example.com",
+            )
     if (server.tls_cert is None) != (server.tls_key is None):
         raise ConfigError(
             "config.tls", "TLS needs both a certificate and a key", where="server.tls_cert"
         )
-    proofs = bool(auth.tokens or twilio.auth_tokens)
-    if not is_loopback(server.host) and not proofs and not (auth.none and auth.allow_open):
+    closed = bool(auth.tokens or proofs)
+    if not is_loopback(server.host) and not closed and not (auth.none and auth.allow_open):
         raise ConfigError(
             "config.open_server",
             f"{server.host} can be reached by others, and nobody is asked for a proof",
             where="server.host",
-            hint="set auth.tokens or twilio.auth_tokens, or bind 127.0.0.1; to be open on"
-            " purpose set both auth.none and auth.allow_open",
+            hint="set auth.tokens or a platform's secrets (platforms.twilio.auth_tokens, …), or"
+            " bind 127.0.0.1; to be open on purpose set both auth.none and auth.allow_open",
         )
 
 
@@ -92,9 +113,8 @@ class Gate:
 
     def __init__(self, settings: Settings, tokens: MediaTokens) -> None:
         self._bearer = [token.get_secret_value().encode() for token in settings.auth.tokens]
-        self._twilio = [token.get_secret_value() for token in settings.twilio.auth_tokens]
+        self._proofs = platform_proofs(settings)
         self._open = settings.auth.none and settings.auth.allow_open
-        self._origin = (settings.server.public_origin or "").rstrip("/")
         self._tokens = tokens
 
     def bearer(self, caller: Caller) -> None:
@@ -118,25 +138,13 @@ class Gate:
         if not sound:
             raise AuthError("auth.bearer", "the bearer token is not known here", status=401)
 
-    def webhook(self, caller: Caller, path: str, fields: Mapping[str, Sequence[str]]) -> None:
-        """Twilio webhooks: the platform's signature over address and form. Raises AuthError.
-
-        `path`: raw path and query of the request.
-        """
-        if not self._twilio:
+    def platform(self, dialect: str, caller: Caller, request: Request) -> None:
+        """The platform's own proof; without its secrets, this machine only. Raises AuthError."""
+        proof = self._proofs.get(dialect)
+        if proof is None:
             self._local(caller)
-            return
-        if not caller.signature:
-            raise AuthError(
-                "auth.unsigned", "the request carries no X-Twilio-Signature", status=403
-            )
-        if not signature.genuine(self._twilio, self._origin + path, fields, caller.signature):
-            raise AuthError(
-                "auth.signature",
-                "the signature does not fit the public address and these fields",
-                status=403,
-                hint="check twilio.auth_tokens and server.public_origin",
-            )
+        else:
+            proof.check(request, time.time())
 
     def media_token(self, token: str, dialect: str) -> MediaClaim:
         """A media token, not used up yet. Raises AuthError."""
@@ -167,6 +175,6 @@ class Gate:
                 "auth.local_only",
                 "this server answers only under localhost, since no proof is configured",
                 status=403,
-                hint="behind a tunnel set twilio.auth_tokens and server.public_origin,"
-                " or auth.tokens",
+                hint="behind a tunnel set the platform's secrets (platforms.twilio.auth_tokens, …)"
+                " and server.public_origin, or auth.tokens",
             )

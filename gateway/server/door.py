@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from gateway.channels.dialects import open_channel
-from gateway.config import ServerSettings
+from gateway.channels.dialect import Opening, Proof, Request
+from gateway.config import Settings
 from gateway.errors import AdmissionError, GatewayError
 from gateway.server.admission import Admission
-from gateway.server.auth import Caller, Gate
+from gateway.server.auth import Caller, Gate, public_origin
 from gateway.server.contract import MakeCall
 from gateway.server.head import Head, HeadError, check_upgrade
 from gateway.server.media import Admitted, MediaSocket, SocketOwner
 from gateway.server.metrics import Metrics
-from gateway.server.routes import Media, Proof, media_route
+from gateway.server.routes import Media, Routes
 from gateway.server.tokens import MediaClaim
 
 
@@ -23,7 +23,6 @@ def caller_of(head: Head, address: str) -> Caller:
         origin=head.get("origin"),
         authorization=head.get("authorization"),
         access_token=head.query_value("access_token"),
-        signature=head.get("x-twilio-signature"),
     )
 
 
@@ -32,7 +31,8 @@ class MediaDoor:
 
     def __init__(
         self,
-        settings: ServerSettings,
+        settings: Settings,
+        routes: Routes,
         gate: Gate,
         admission: Admission,
         metrics: Metrics,
@@ -40,6 +40,7 @@ class MediaDoor:
         owner: SocketOwner,
     ) -> None:
         self._settings = settings
+        self._routes = routes
         self._gate = gate
         self._admission = admission
         self._metrics = metrics
@@ -47,7 +48,7 @@ class MediaDoor:
         self._owner = owner
 
     def open(self, head: Head, address: str) -> MediaSocket:
-        """A socket for this upgrade. Raises HeadError, AuthError or AdmissionError."""
+        """A socket for this upgrade. Raises HeadError or a GatewayError."""
         try:
             return self._open(head, address)
         except (GatewayError, HeadError) as error:
@@ -55,20 +56,21 @@ class MediaDoor:
             raise
 
     def _open(self, head: Head, address: str) -> MediaSocket:
-        found = media_route(head.path)
-        media = found.route.target
-        assert isinstance(media, Media)
+        found, media = self._routes.media(head.path)
         check_upgrade(head)
-        caller = caller_of(head, address)
-        claim: MediaClaim | None = None
-        if media.proof is Proof.BEARER:
-            self._gate.bearer(caller)
-        elif media.proof is Proof.TOKEN:
-            claim = self._gate.media_token(found.values["token"], media.dialect)
-        else:
-            self._gate.webhook(caller, head.path, {})
+        dialect = media.dialect
+        request = Request(
+            path=head.path,
+            raw_query=head.query,
+            query=head.query_values(),
+            headers=dict(reversed(head.headers)),
+            values=found.values,
+            origin=public_origin(self._settings, dialect),
+        )
+        claim = self._prove(media, request, caller_of(head, address))
         call_id = claim.call_id if claim else ""
-        channel = open_channel(media.dialect, call_id)
+        settings = dialect.settings(self._settings.platforms)
+        channel = dialect.open(Opening(settings, request, call_id))
         slot = self._admission.enter(address)
         try:
             if claim is not None:
@@ -76,7 +78,8 @@ class MediaDoor:
         except AdmissionError:
             slot.release()
             raise
-        self._metrics.admitted(media.dialect)
+        self._metrics.admitted(dialect.name)
+        offered = head.listed("sec-websocket-protocol")
         admitted = Admitted(
             channel=channel,
             slot=slot,
@@ -84,5 +87,18 @@ class MediaDoor:
             # Without its token: the path may be logged.
             path=found.route.pattern,
             call_id=call_id,
+            subprotocol=next(
+                (name for name in channel.capabilities.subprotocols if name in offered), ""
+            ),
         )
-        return MediaSocket(admitted, self._make_call, self._settings, self._owner)
+        return MediaSocket(admitted, self._make_call, self._settings.server, self._owner)
+
+    def _prove(self, media: Media, request: Request, caller: Caller) -> MediaClaim | None:
+        """Raises AuthError; the claim is not used up yet."""
+        if media.proof is Proof.BEARER:
+            self._gate.bearer(caller)
+        elif media.proof is Proof.TOKEN:
+            return self._gate.media_token(request.values["token"], media.dialect.name)
+        else:
+            self._gate.platform(media.dialect.name, caller, request)
+        return None

@@ -142,6 +142,7 @@ class FrontProtocol(asyncio.Protocol):
                 canonical(head),
                 data[end + len(END) :],
                 socket.admitted.channel.capabilities.max_message_bytes,
+                socket.admitted.subprotocol,
             )
         finally:
             if not socket.connected:

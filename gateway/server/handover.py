@@ -10,7 +10,12 @@ import asyncio
 import logging
 from typing import Final
 
-from picows import WSAutoPingStrategy, WSListener
+from picows import (
+    WSAutoPingStrategy,
+    WSListener,
+    WSUpgradeResponse,
+    WSUpgradeResponseWithListener,
+)
 from picows.picows import WSProtocol  # type: ignore[attr-defined]
 
 # picows logs every connection and, as tracebacks, every fault of a peer. The listener tells both
@@ -27,16 +32,20 @@ def hand_over(
     head: bytes,
     rest: bytes,
     max_message_bytes: int,
+    subprotocol: str = "",
 ) -> None:
     """Upgrade `transport` for `listener`.
 
-    `head`: the request head in canonical form. `rest`: bytes read beyond it.
+    `head`: the request head in canonical form. `rest`: bytes read beyond it. `subprotocol`: one
+    that the client offered; empty: the answer names none.
     """
+    agreed = {"Sec-WebSocket-Protocol": subprotocol} if subprotocol else None
+    upgrade = WSUpgradeResponseWithListener(WSUpgradeResponse.create_101_response(agreed), listener)
     protocol = WSProtocol(
         None,  # host and port, path: of clients only
         None,
         False,  # is_client_side
-        lambda _request: listener,
+        lambda _request: upgrade,
         _LOGGER,
         True,  # disconnect_on_exception
         None,  # handshake timeout: the whole head is here already

@@ -52,12 +52,21 @@ class Head:
         values = (value for key, value in self.headers if key == name)
         return {part.strip().lower() for value in values for part in value.split(",")}
 
+    def listed(self, name: str) -> list[str]:
+        """The comma-separated members of a header as they are written, in order."""
+        values = (value for key, value in self.headers if key == name)
+        return [part.strip() for value in values for part in value.split(",")]
+
+    def query_values(self) -> dict[str, list[str]]:
+        """The query fields; none where there are too many."""
+        try:
+            return parse_qs(self.query, keep_blank_values=True, max_num_fields=50)
+        except ValueError:
+            return {}
+
     def query_value(self, name: str) -> str:
         """The first value of a query field, or an empty string."""
-        try:
-            return parse_qs(self.query, max_num_fields=50).get(name, [""])[0]
-        except ValueError:
-            return ""
+        return self.query_values().get(name, [""])[0]
 
     @property
     def is_upgrade(self) -> bool:

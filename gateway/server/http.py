@@ -16,15 +16,15 @@ import structlog
 from aiohttp import web
 
 from gateway import __version__
+from gateway.channels.dialect import Hook, Proof, Request
 from gateway.config import Settings
-from gateway.errors import AdmissionError, GatewayError
+from gateway.errors import AdmissionError, GatewayError, ProtocolError
 from gateway.server import answers
 from gateway.server.admission import Admission
-from gateway.server.auth import Caller, Gate, is_loopback
+from gateway.server.auth import Caller, Gate, is_loopback, public_origin
 from gateway.server.head import HeadError
 from gateway.server.observers import CallObservers
-from gateway.server.routes import NATIVE, Match, Media, Page, match
-from gateway.server.twiml import connect_stream
+from gateway.server.routes import Asked, Match, Media, Page, Routes, served
 
 MAX_FORM_FIELDS: Final = 200
 TIMELINE_WAIT_S: Final = 10.0
@@ -33,7 +33,6 @@ FOLLOWER_READ_S: Final = 30.0
 """How long a follower of a timeline may leave what it was sent unread."""
 
 _HOST = re.compile(r"[\w.-]+(:\d+)?|\[[0-9a-fA-F:.]+\](:\d+)?", re.ASCII)
-_CALL_SID = re.compile(r"[\w-]{1,64}", re.ASCII)
 
 log = structlog.get_logger()
 
@@ -46,6 +45,7 @@ class HttpPages:
     def __init__(
         self,
         settings: Settings,
+        routes: Routes,
         gate: Gate,
         admission: Admission,
         observers: CallObservers,
@@ -53,6 +53,7 @@ class HttpPages:
         about: str,
     ) -> None:
         self._settings = settings
+        self._routes = routes
         self._gate = gate
         self._admission = admission
         self._observers = observers
@@ -65,7 +66,6 @@ class HttpPages:
             Page.HEALTH: self._health,
             Page.READY: self._readiness,
             Page.METRICS: self._metrics,
-            Page.TWILIO_VOICE: self._twilio_voice,
             Page.TIMELINE: self._timeline,
         }
 
@@ -78,7 +78,7 @@ class HttpPages:
 
     async def _dispatch(self, request: web.Request) -> web.StreamResponse:
         try:
-            found = match(request.rel_url.raw_path)
+            found = self._routes.match(request.rel_url.raw_path)
             target = found.route.target
             if isinstance(target, Media):
                 raise HeadError(
@@ -92,6 +92,8 @@ class HttpPages:
                     HTTPStatus.METHOD_NOT_ALLOWED, "http.method", "this address takes other methods"
                 )
                 return _answer(refusal, {"Allow": ", ".join(found.route.methods)})
+            if isinstance(target, Asked):
+                return await self._webhook(request, found, target)
             return await self._pages[target](request, found)
         except (GatewayError, HeadError) as error:
             return _answer(error)
@@ -122,49 +124,73 @@ class HttpPages:
         )
 
     async def _about_page(self, request: web.Request, _found: Match) -> web.Response:
-        media = self._media_origin(request)
-        native = NATIVE.format(version="v1", location="us")
+        served_here = served(self._settings.platforms)
+        pages = self._page_origin(request, "")
+        media = _websocket(pages)
         lines = [
             f"voice-gateway {__version__}",
             *([self._about] if self._about else []),
             "",
-            "Native websocket (BidiRunSession JSON):",
-            f"  {media}{native}",
-            "Twilio voice webhook (POST):",
-            f"  {self._page_origin(request)}/twilio/voice",
+            "Websockets:",
+            *(
+                f"  {entry.name:<12} {media}{route.pattern}"
+                for entry in served_here
+                for route in entry.routes
+            ),
+            "Webhooks:",
+            *(
+                f"  {entry.name:<12} {'/'.join(hook.methods)} {pages}{hook.pattern}"
+                for entry in served_here
+                for hook in entry.webhooks
+            ),
             "Try it from a shell:",
-            f"  voice-gateway call {self._page_origin(request)} SCENARIO --channel twilio",
+            f"  voice-gateway call {pages} SCENARIO --channel twilio",
             "Also here: /healthz /readyz /metrics /calls/CALL_ID/timeline?follow=1",
             "",
         ]
         return web.Response(text="\n".join(lines))
 
-    async def _twilio_voice(self, request: web.Request, _found: Match) -> web.Response:
-        fields = await self._form(request)
-        self._gate.webhook(_caller(request), request.raw_path, fields)
-        call_sid = fields.get("CallSid", [""])[0]
-        if not _CALL_SID.fullmatch(call_sid):
-            raise HeadError(
-                HTTPStatus.BAD_REQUEST, "http.form", "the form names no call (field CallSid)"
-            )
+    async def _webhook(self, request: web.Request, found: Match, asked: Asked) -> web.Response:
+        dialect = asked.dialect
+        body = await self._body(request)
+        origin = public_origin(self._settings, dialect)
+        told = Request(
+            path=request.rel_url.raw_path,
+            raw_query=request.rel_url.raw_query_string,
+            query=_fields(request.rel_url.raw_query_string),
+            headers={name.lower(): request.headers[name] for name in request.headers},
+            values=found.values,
+            form=_fields(body) if "json" not in request.content_type else {},
+            body=body,
+            method=request.method,
+            origin=origin,
+        )
+        if asked.webhook.proof is Proof.BEARER:
+            self._gate.bearer(_caller(request))
+        else:
+            self._gate.platform(dialect.name, _caller(request), told)
+
+        def media_url(call_id: str) -> str:
+            path = self._routes.token_path(dialect, self._gate.issue(dialect.name, call_id))
+            return _websocket(self._page_origin(request, origin)) + path
+
+        settings = dialect.settings(self._settings.platforms)
         try:
             self._admission.check(request.remote or "")
+            answer = asked.webhook.answer(Hook(settings, told, media_url))
+        except ProtocolError as error:
+            raise HeadError(
+                HTTPStatus.BAD_REQUEST, error.code, error.message, hint=error.hint or ""
+            ) from None
         except AdmissionError as error:
             self._observers.metrics.refused(error.code)
             raise
-        token = self._gate.issue("twilio", call_sid)
-        parameters = {
-            "callSid": call_sid,
-            "from": fields.get("From", [""])[0],
-            "to": fields.get("To", [""])[0],
-        }
-        url = f"{self._media_origin(request)}/twilio/media/{token}"
-        return web.Response(body=connect_stream(url, parameters), content_type="text/xml")
+        return web.Response(body=answer.body, content_type=answer.content_type)
 
-    async def _form(self, request: web.Request) -> dict[str, list[str]]:
+    async def _body(self, request: web.Request) -> bytes:
         try:
             async with asyncio.timeout(self._settings.server.head_timeout_s):
-                body = await request.read()
+                return await request.read()
         except TimeoutError:
             raise HeadError(
                 HTTPStatus.REQUEST_TIMEOUT, "http.slow", "the request body took too long to come"
@@ -175,10 +201,6 @@ class HttpPages:
                 "http.body_too_large",
                 f"the body is above {self._settings.server.max_body_bytes} bytes",
             ) from None
-        try:
-            return parse_qs(body.decode(), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS)
-        except ValueError:
-            raise HeadError(HTTPStatus.BAD_REQUEST, "http.form", "the body is not a form") from None
 
     async def _timeline(self, request: web.Request, found: Match) -> web.StreamResponse:
         if not self._share_timeline:
@@ -215,19 +237,33 @@ class HttpPages:
         await response.write_eof()
         return response
 
-    def _page_origin(self, request: web.Request) -> str:
-        public = self._settings.server.public_origin
-        if public is not None:
+    def _page_origin(self, request: web.Request, origin: str) -> str:
+        """The public origin (`origin`, else the server's), else what the client has called."""
+        public = origin or self._settings.server.public_origin
+        if public:
             return public.rstrip("/")
         host = request.headers.get("Host", "")
         if not _HOST.fullmatch(host):
             host = f"{self._settings.server.host}:{self._settings.server.port}"
         return f"{'https' if self._settings.server.tls_cert else 'http'}://{host}"
 
-    def _media_origin(self, request: web.Request) -> str:
-        parts = urlsplit(self._page_origin(request))
-        scheme = "wss" if parts.scheme in ("https", "wss") else "ws"
-        return f"{scheme}://{parts.netloc}{parts.path}"
+
+def _websocket(origin: str) -> str:
+    parts = urlsplit(origin)
+    scheme = "wss" if parts.scheme in ("https", "wss") else "ws"
+    return f"{scheme}://{parts.netloc}{parts.path}"
+
+
+def _fields(text: str | bytes) -> dict[str, list[str]]:
+    """Form or query fields with all their values. Raises HeadError (400)."""
+    try:
+        return parse_qs(
+            text if isinstance(text, str) else text.decode(),
+            keep_blank_values=True,
+            max_num_fields=MAX_FORM_FIELDS,
+        )
+    except ValueError:
+        raise HeadError(HTTPStatus.BAD_REQUEST, "http.form", "these are no form fields") from None
 
 
 def _caller(request: web.Request) -> Caller:
@@ -237,7 +273,6 @@ def _caller(request: web.Request) -> Caller:
         origin=request.headers.get("Origin", ""),
         authorization=request.headers.get("Authorization", ""),
         access_token=request.query.get("access_token", ""),
-        signature=request.headers.get("X-Twilio-Signature", ""),
     )
 
 

@@ -55,6 +55,8 @@ class Admitted:
     call_id: str = ""
     """Known before the start where a media token was issued for the call."""
     custom: Mapping[str, Any] = field(default_factory=dict)
+    subprotocol: str = ""
+    """What the handshake agrees on; empty: nothing."""
 
 
 class SocketOwner(Protocol):

@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote
 
+from gateway.channels.dialect import Dialect, Proof, Webhook
+from gateway.channels.dialects import DIALECTS
+from gateway.platform_settings import PlatformsSettings
 from gateway.server.head import HeadError
 
 
@@ -20,24 +23,23 @@ class Page(Enum):
     HEALTH = "health"
     READY = "ready"
     METRICS = "metrics"
-    TWILIO_VOICE = "twilio_voice"
     TIMELINE = "timeline"
-
-
-class Proof(Enum):
-    """What opens a media route."""
-
-    BEARER = "bearer"
-    TOKEN = "token"
-    SIGNATURE = "signature"
 
 
 @dataclass(frozen=True, slots=True)
 class Media:
     """A websocket route: its dialect and the proof that it asks for."""
 
-    dialect: str
+    dialect: Dialect[Any]
     proof: Proof
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A page that a platform asks what to do with a call."""
+
+    dialect: Dialect[Any]
+    webhook: Webhook[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Route:
     """One line of the table; `{name}` in the pattern is one path segment."""
 
     pattern: str
-    target: Page | Media
+    target: Page | Media | Asked
     methods: tuple[str, ...] = ("GET", "HEAD")
 
 
@@ -57,23 +59,64 @@ class Match:
     values: Mapping[str, str] = field(default_factory=dict)
 
 
-NATIVE: Final = "/ws/google.cloud.ces.{version}.SessionService/BidiRunSession/locations/{location}"
-
-ROUTES: Final = (
+PAGES: Final = (
     Route("/", Page.ABOUT),
     Route("/healthz", Page.HEALTH),
     Route("/readyz", Page.READY),
     Route("/metrics", Page.METRICS),
-    Route("/twilio/voice", Page.TWILIO_VOICE, ("POST",)),
     Route("/calls/{call_id}/timeline", Page.TIMELINE),
-    Route(NATIVE.format(version="v1", location="{location}"), Media("ces", Proof.BEARER), ("GET",)),
-    Route(
-        NATIVE.format(version="v1beta", location="{location}"), Media("ces", Proof.BEARER), ("GET",)
-    ),
-    Route("/twilio/media/{token}", Media("twilio", Proof.TOKEN), ("GET",)),
-    # For TwiML that is not ours: the platform's signature on the upgrade is the proof.
-    Route("/twilio/media", Media("twilio", Proof.SIGNATURE), ("GET",)),
 )
+
+
+def served(platforms: PlatformsSettings) -> list[Dialect[Any]]:
+    """The dialects that are enabled."""
+    return [entry for entry in DIALECTS.values() if entry.settings(platforms).enabled]
+
+
+class Routes:
+    """The table of one server: its pages and the addresses of every enabled dialect."""
+
+    def __init__(self, platforms: PlatformsSettings) -> None:
+        routes = list(PAGES)
+        for entry in served(platforms):
+            routes += [
+                Route(media.pattern, Media(entry, media.proof), ("GET",)) for media in entry.routes
+            ]
+            routes += [
+                Route(webhook.pattern, Asked(entry, webhook), webhook.methods)
+                for webhook in entry.webhooks
+            ]
+        self.routes: tuple[Route, ...] = tuple(routes)
+        self._compiled = tuple((_compile(route.pattern), route) for route in routes)
+
+    def match(self, path: str) -> Match:
+        """The route of a raw request path. Raises HeadError (404)."""
+        for pattern, route in self._compiled:
+            found = pattern.fullmatch(path)
+            if found is not None:
+                return Match(route, {name: unquote(raw) for name, raw in found.groupdict().items()})
+        raise HeadError(
+            HTTPStatus.NOT_FOUND,
+            "http.not_found",
+            "there is nothing at this address",
+            hint="GET / lists what is served",
+        )
+
+    def media(self, path: str) -> tuple[Match, Media]:
+        """The websocket route of a path. Raises HeadError (404, or 400 for a page)."""
+        found = self.match(path)
+        if not isinstance(found.route.target, Media):
+            raise HeadError(
+                HTTPStatus.BAD_REQUEST, "http.not_a_websocket", "this address is no websocket"
+            )
+        return found, found.route.target
+
+    def token_path(self, entry: Dialect[Any], token: str) -> str:
+        """The media address of a dialect that a one-use token opens."""
+        for media in entry.routes:
+            if media.proof is Proof.TOKEN:
+                return media.pattern.replace("{token}", token)
+        raise ValueError(f"{entry.name} has no route for media tokens")
 
 
 def _compile(pattern: str) -> re.Pattern[str]:
@@ -84,30 +127,3 @@ def _compile(pattern: str) -> re.Pattern[str]:
             for index, part in enumerate(parts)
         )
     )
-
-
-_COMPILED: Final = tuple((_compile(route.pattern), route) for route in ROUTES)
-
-
-def match(path: str) -> Match:
-    """The route of a raw request path. Raises HeadError (404)."""
-    for pattern, route in _COMPILED:
-        found = pattern.fullmatch(path)
-        if found is not None:
-            return Match(route, {name: unquote(raw) for name, raw in found.groupdict().items()})
-    raise HeadError(
-        HTTPStatus.NOT_FOUND,
-        "http.not_found",
-        "there is nothing at this address",
-        hint="GET / lists what is served",
-    )
-
-
-def media_route(path: str) -> Match:
-    """The websocket route of a path. Raises HeadError (404, or 400 for a page)."""
-    found = match(path)
-    if not isinstance(found.route.target, Media):
-        raise HeadError(
-            HTTPStatus.BAD_REQUEST, "http.not_a_websocket", "this address is no websocket"
-        )
-    return found

@@ -26,22 +26,23 @@ from gateway.call.events import (
 from gateway.call.machine import CallMachine
 from gateway.call.profile import CallProfile
 from gateway.channels.base import (
-    Capabilities,
     Clear,
     DtmfIn,
     MarkReached,
-    Marks,
     SendMark,
     Started,
 )
+from gateway.channels.capabilities import Capabilities, ClearBy, Marks
 
 TICK_S = 0.02
 WINDOW_S = 0.032
 RATE_HZ = 8000
 FRAME_BYTES = 320
 LINEAR_8K = AudioFormat(Encoding.LINEAR16, RATE_HZ)
-NATIVE = Capabilities(dialect="test", marks=Marks.NATIVE, native_clear=True, max_lead_ms=1000)
-EMULATED = Capabilities(dialect="test", marks=Marks.EMULATED, native_clear=True, max_lead_ms=1000)
+NATIVE = Capabilities(dialect="test", marks=Marks.NATIVE, clear=ClearBy.NATIVE, max_lead_ms=1000)
+EMULATED = Capabilities(
+    dialect="test", marks=Marks.EMULATED, clear=ClearBy.NATIVE, max_lead_ms=1000
+)
 MS_PER_CHARACTER = 50
 
 

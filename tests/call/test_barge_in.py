@@ -16,7 +16,8 @@ from gateway.call.events import (
     ToRuntime,
 )
 from gateway.call.profile import CallProfile
-from gateway.channels.base import Capabilities, Clear, MarkReached, SendMark, TextIn
+from gateway.channels.base import Clear, MarkReached, SendMark, TextIn
+from gateway.channels.capabilities import Capabilities
 from tests.call.harness import EMULATED, NATIVE, Line, Platform, tone, value_of
 
 LONG = "This is a rather long sentence that takes its time to be spoken."

@@ -8,7 +8,6 @@ from gateway.bidi import REMOTE_DISCONNECTED
 from gateway.call.events import CallEnded, CloseRuntime, InputType, RuntimeEndSession
 from gateway.call.profile import CallProfile
 from gateway.channels.base import (
-    Capabilities,
     DtmfIn,
     Ended,
     EndReason,
@@ -18,11 +17,12 @@ from gateway.channels.base import (
     TextIn,
     Transfer,
 )
+from gateway.channels.capabilities import Capabilities, TransferBy
 from tests.call.harness import NATIVE, Line, tone
 
 GOODBYE = "Thank you for calling us today. Goodbye."
 PHONE = {"params": {"PHONE_GATEWAY_TRANSFER": {"phoneNumber": "+15550123"}}}
-ABLE = Capabilities(dialect="test", transfer=True)
+ABLE = Capabilities(dialect="test", transfer=TransferBy.MESSAGE)
 
 
 def ending(capabilities: Capabilities = NATIVE, **metadata: object) -> Line:

@@ -8,7 +8,8 @@ from gateway.bidi import inactivity_text
 from gateway.call.events import RuntimeToolCalls, ToRuntime
 from gateway.call.inactivity import Inactivity
 from gateway.call.profile import CallProfile
-from gateway.channels.base import Capabilities, Started
+from gateway.channels.base import Started
+from gateway.channels.capabilities import Capabilities
 from tests.call.harness import NATIVE, Line, Platform, tone
 
 PROFILE = CallProfile(inactivity_s=5.0)

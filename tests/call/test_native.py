@@ -14,7 +14,6 @@ from gateway.channels.base import (
     AgentPayload,
     AgentText,
     AgentToolCalls,
-    Capabilities,
     Clear,
     EventIn,
     Hangup,
@@ -25,10 +24,11 @@ from gateway.channels.base import (
     UserTranscript,
     VariablesIn,
 )
+from gateway.channels.capabilities import Capabilities, ClearBy
 from tests.call.harness import EMULATED, LINEAR_8K, Line, tone
 
 CLIENT = Capabilities(
-    dialect="ces", native_clear=True, kickoff=False, agent_messages=True, max_lead_ms=500
+    dialect="ces", clear=ClearBy.NATIVE, kickoff=False, agent_messages=True, max_lead_ms=500
 )
 TEXT_ONLY = Started(call_id="text-1")
 

@@ -18,7 +18,8 @@ from gateway.call.playout import FRAME_S, Playout
 from gateway.call.policy import Policy
 from gateway.call.profile import CallProfile
 from gateway.call.utterance import Utterance
-from gateway.channels.base import Capabilities, MarkReached, Marks, SendMark, Started
+from gateway.channels.base import MarkReached, SendMark, Started
+from gateway.channels.capabilities import Capabilities, Marks
 from tests.call.harness import (
     EMULATED,
     LINEAR_8K,

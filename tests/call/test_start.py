@@ -6,13 +6,13 @@ from gateway.bidi import REMOTE_DISCONNECTED, SESSION_START
 from gateway.call.events import CallEnded, InputType, OpenRuntime, Record
 from gateway.call.profile import CallProfile
 from gateway.channels.base import (
-    Capabilities,
     EndReason,
     EventIn,
     Hangup,
     Started,
     VariablesIn,
 )
+from gateway.channels.capabilities import Capabilities
 from tests.call.harness import EMULATED, LINEAR_8K, Line, tone
 
 

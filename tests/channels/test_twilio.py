@@ -22,14 +22,16 @@ from gateway.channels.base import (
     GoAway,
     Hangup,
     MarkReached,
-    Marks,
     SendMark,
     Started,
     Transfer,
     TurnCompleted,
 )
+from gateway.channels.capabilities import ClearBy, Marks
+from gateway.channels.dialect import Opening
 from gateway.channels.twilio import TwilioChannel
 from gateway.errors import ProtocolError
+from gateway.platform_settings import TwilioSettings
 
 START: dict[str, Any] = {
     "event": "start",
@@ -46,8 +48,12 @@ START: dict[str, Any] = {
 }
 
 
+def twilio(expected_call_id: str = "") -> TwilioChannel:
+    return TwilioChannel(Opening(TwilioSettings(), expected_call_id=expected_call_id))
+
+
 def started(**over: Any) -> TwilioChannel:
-    channel = TwilioChannel()
+    channel = twilio()
     channel.receive(json.dumps({**START, **over}))
     return channel
 
@@ -59,7 +65,7 @@ def media(payload: bytes, **over: Any) -> str:
 
 
 def test_start_tells_call_stream_numbers_and_formats() -> None:
-    assert TwilioChannel().receive(json.dumps(START)) == [
+    assert twilio().receive(json.dumps(START)) == [
         Started(
             call_id="CA1",
             channel_id="MZ1",
@@ -68,13 +74,14 @@ def test_start_tells_call_stream_numbers_and_formats() -> None:
             in_format=MULAW_8K,
             out_format=MULAW_8K,
             custom={"from": "+15550100", "to": "+15550199", "plan": "gold"},
+            account="AC1",
         )
     ]
 
 
 def test_numbers_may_be_strings_in_start() -> None:
     start = {**START["start"], "mediaFormat": {"sampleRate": "8000", "channels": "1"}}
-    assert isinstance(TwilioChannel().receive(json.dumps({**START, "start": start}))[0], Started)
+    assert isinstance(twilio().receive(json.dumps({**START, "start": start}))[0], Started)
 
 
 def test_media_of_any_length_is_audio() -> None:
@@ -85,7 +92,7 @@ def test_media_of_any_length_is_audio() -> None:
 
 
 def test_media_before_start_is_passed_on_for_the_session_to_keep() -> None:
-    assert TwilioChannel().receive(media(b"\x7f")) == [AudioIn(b"\x7f")]
+    assert twilio().receive(media(b"\x7f")) == [AudioIn(b"\x7f")]
 
 
 def test_keys_and_marks() -> None:
@@ -98,7 +105,7 @@ def test_keys_and_marks() -> None:
 
 
 def test_keys_and_marks_before_start_are_dropped() -> None:
-    channel = TwilioChannel()
+    channel = twilio()
     assert channel.receive('{"event":"mark","mark":{"name":"x"}}') == []
     assert channel.receive('{"event":"dtmf","dtmf":{"digit":"1"}}') == []
 
@@ -141,7 +148,7 @@ def test_unknown_events_are_ignored_whatever_they_hold(message: str) -> None:
     ],
 )
 def test_a_broken_peer_is_told_how(message: str | bytes, code: str, close_code: int) -> None:
-    channel = TwilioChannel()
+    channel = twilio()
     with pytest.raises(ProtocolError) as caught:
         channel.receive(message)
     assert (caught.value.code, caught.value.close_code) == (code, close_code)
@@ -164,15 +171,15 @@ def test_a_second_start_is_an_error() -> None:
 def test_only_mulaw_at_8_khz_mono_is_spoken(audio: dict[str, Any]) -> None:
     start = {**START["start"], "mediaFormat": audio}
     with pytest.raises(ProtocolError) as caught:
-        TwilioChannel().receive(json.dumps({**START, "start": start}))
+        twilio().receive(json.dumps({**START, "start": start}))
     assert caught.value.code == "protocol.format"
 
 
 def test_a_start_for_another_call_than_the_token_s_is_refused() -> None:
     with pytest.raises(ProtocolError) as caught:
-        TwilioChannel("CA2").receive(json.dumps(START))
+        twilio("CA2").receive(json.dumps(START))
     assert (caught.value.code, caught.value.close_code) == ("protocol.other_call", 1008)
-    assert TwilioChannel("CA1").receive(json.dumps(START))
+    assert twilio("CA1").receive(json.dumps(START))
 
 
 def test_messages_out_carry_the_exact_stream_id() -> None:
@@ -203,14 +210,14 @@ def test_what_the_platform_does_not_know_is_not_sent() -> None:
 
 def test_nothing_is_sent_before_the_stream_exists() -> None:
     with pytest.raises(RuntimeError):
-        TwilioChannel().audio(b"\xff", 1)
+        twilio().audio(b"\xff", 1)
 
 
 def test_what_twilio_can_do() -> None:
-    capabilities = TwilioChannel().capabilities
+    capabilities = twilio().capabilities
     assert capabilities.dialect == "twilio"
     assert capabilities.marks is Marks.NATIVE
-    assert capabilities.native_clear
+    assert capabilities.clear is ClearBy.NATIVE
     assert capabilities.kickoff
 
 
@@ -248,7 +255,7 @@ EVENTS = st.sampled_from(["connected", "start", "media", "dtmf", "mark", "stop",
 
 @given(st.lists(st.tuples(EVENTS, JSON), max_size=4))
 def test_only_protocol_errors_escape_on_any_json(messages: list[tuple[str, Any]]) -> None:
-    channel = TwilioChannel()
+    channel = twilio()
     for event, body in messages:
         try:
             channel.receive(json.dumps({"event": event, event: body, "streamSid": "MZ"}))
@@ -260,6 +267,6 @@ def test_only_protocol_errors_escape_on_any_json(messages: list[tuple[str, Any]]
 @given(st.text() | st.binary() | st.text(alphabet='{}[]":,\\ud8event0'))
 def test_only_protocol_errors_escape_on_any_bytes(message: str | bytes) -> None:
     try:
-        TwilioChannel().receive(message)
+        twilio().receive(message)
     except ProtocolError:
         return

@@ -35,8 +35,11 @@ async def serve(calls: EchoCalls) -> AsyncIterator[Serve]:
     async def start(over: Mapping[str, Any] | None = None, **more: Any) -> Gateway:
         nested: dict[str, Any] = {"server": {"port": 0, "shutdown_s": 0.5}}
         for key, value in (over or {}).items():
-            section, _, name = key.partition(".")
-            nested.setdefault(section, {})[name] = value
+            *path, name = key.split(".")
+            section = nested
+            for part in path:
+                section = section.setdefault(part, {})
+            section[name] = value
         gateway = Gateway(load(overrides=nested), calls.make, **more)
         calls.observers = gateway.observers
         await gateway.start()

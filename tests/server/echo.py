@@ -151,5 +151,5 @@ class EchoCalls:
 async def until(condition: Any, limit_s: float = 5.0) -> None:
     """Wait until the condition holds; the test's own bound, not a synchronisation by time."""
     async with asyncio.timeout(limit_s):
-        while not condition():  # noqa: ASYNC110 - what is waited for has no event to wait on
+        while not condition():
             await asyncio.sleep(0.005)

@@ -9,6 +9,7 @@ import pytest
 from twilio.request_validator import RequestValidator
 from websockets.exceptions import InvalidStatus
 
+from gateway.channels.dialect import Request
 from gateway.config import Settings, load
 from gateway.errors import AuthError, ConfigError
 from gateway.server.auth import Caller, Gate, check_exposure, host_name, is_loopback
@@ -28,7 +29,7 @@ from tests.server.wire import (
 LOCAL = Caller(address="127.0.0.1", host="localhost:8080")
 ORIGIN = "https://voice.example.com"
 SIGNED: dict[str, Any] = {
-    "twilio.auth_tokens": ["primary", "secondary"],
+    "platforms.twilio.auth_tokens": ["primary", "secondary"],
     "server.public_origin": ORIGIN,
 }
 
@@ -65,7 +66,7 @@ def test_host_headers() -> None:
         ({"server": {"host": "0.0.0.0"}}, "config.open_server"),
         ({"server": {"host": "0.0.0.0"}, "auth": {"none": True}}, "config.open_server"),
         ({"auth": {"none": True, "tokens": ["t"]}}, "config.auth_conflict"),
-        ({"twilio": {"auth_tokens": ["t"]}}, "config.public_origin"),
+        ({"platforms": {"twilio": {"auth_tokens": ["t"]}}}, "config.public_origin"),
         ({"server": {"tls_cert": "/x"}}, "config.tls"),
     ],
 )
@@ -103,12 +104,12 @@ def test_settings_that_are_safe_or_open_on_purpose(over: dict[str, Any]) -> None
 )
 def test_without_proofs_only_this_machine_under_a_local_name(caller: Caller) -> None:
     gate().bearer(LOCAL)
-    gate().webhook(LOCAL, "/twilio/voice", {})
+    gate().platform("twilio", LOCAL, Request("/twilio/voice"))
     with pytest.raises(AuthError) as caught:
         gate().bearer(caller)
     assert caught.value.code == "auth.local_only"
     with pytest.raises(AuthError):
-        gate().webhook(caller, "/twilio/voice", {})
+        gate().platform("twilio", caller, Request("/twilio/voice"))
     gate(auth={"none": True, "allow_open": True}).bearer(caller)
 
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import aiohttp
 import pytest
 
-from gateway.server.twiml import connect_stream
+from gateway.channels.twiml import connect_stream
 from tests.server.conftest import Serve
 from tests.server.echo import EchoCalls, until
 from tests.server.wire import NATIVE, error_code, raw, request, start_native, websocket
@@ -23,7 +23,7 @@ async def test_the_page_says_what_is_served(serve: Serve) -> None:
     assert status == 200
     text = body.decode()
     assert "App: demo" in text
-    assert f"ws://127.0.0.1:{gateway.port}{NATIVE}" in text
+    assert f"ws://127.0.0.1:{gateway.port}{NATIVE[:-2]}{{location}}" in text
     assert f"http://127.0.0.1:{gateway.port}/twilio/voice" in text
 
 
@@ -77,8 +77,8 @@ async def test_bad_requests_get_codes(serve: Serve) -> None:
         ("GET", "/nowhere", {}, 404, "http.not_found"),
         ("GET", "/twilio/voice", {}, 405, "http.method"),
         ("DELETE", "/healthz", {}, 405, "http.method"),
-        ("POST", "/twilio/voice", {"data": {"From": "1"}}, 400, "http.form"),
-        ("POST", "/twilio/voice", {"data": {"CallSid": "a b"}}, 400, "http.form"),
+        ("POST", "/twilio/voice", {"data": {"From": "1"}}, 400, "protocol.form"),
+        ("POST", "/twilio/voice", {"data": {"CallSid": "a b"}}, 400, "protocol.form"),
         ("POST", "/twilio/voice", {"data": b"\xff\xfe"}, 400, "http.form"),
         ("POST", "/twilio/voice", {"data": "a=1&" * 300}, 400, "http.form"),
         ("POST", "/twilio/voice", {"data": b"x" * 20000}, 413, "http.body_too_large"),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.channels.base import AudioIn, Clear, DtmfIn, Ended, MarkReached, SendMark, Started
-from gateway.channels.twilio import TwilioChannel
+from gateway.channels.dialects import open_channel
 from gateway.errors import ProtocolError
 from gateway.simulate.platforms import call_id
 from gateway.simulate.platforms.base import Identity
@@ -125,7 +125,7 @@ def test_nothing_but_a_complaint_ever_escapes(message: str | bytes) -> None:
 
 
 def test_it_and_the_gateways_codec_understand_each_other() -> None:
-    twilio, channel = platform(), TwilioChannel(IDENTITY.call_id)
+    twilio, channel = platform(), open_channel("twilio", IDENTITY.call_id)
     events = [e for message in twilio.open() for e in channel.receive(message)]
     (started,) = events
     assert isinstance(started, Started)

@@ -8,10 +8,15 @@ with and without the default port, with and without a final slash, websocket and
 from __future__ import annotations
 
 import base64
+import hashlib
 import hmac
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from urllib.parse import urlsplit, urlunsplit
+
+from gateway.channels.dialect import Request
+from gateway.errors import AuthError
+from gateway.platform_settings import TwilioSettings
 
 _DEFAULT_PORTS = {"https": 443, "wss": 443, "http": 80, "ws": 80}
 _SISTERS = {"https": "wss", "wss": "https", "http": "ws", "ws": "http"}
@@ -55,3 +60,41 @@ def genuine(
         made = sign(token, spelling, fields, algorithm)
         sound |= hmac.compare_digest(made.encode(), given)
     return sound
+
+
+class TwilioProof:
+    """`X-Twilio-Signature` on webhooks and upgrades, with the primary or the secondary token.
+
+    A JSON webhook is signed by its address alone, which then holds the body's digest.
+    """
+
+    covers_origin = True
+
+    def __init__(self, settings: TwilioSettings) -> None:
+        self._tokens = [token.get_secret_value() for token in settings.auth_tokens]
+
+    @property
+    def configured(self) -> bool:
+        """Whether there are tokens to check against."""
+        return bool(self._tokens)
+
+    def check(self, request: Request, now_s: float) -> None:
+        """Whether the platform signed this. Raises AuthError (403)."""
+        given = request.header("x-twilio-signature")
+        if not given:
+            raise AuthError(
+                "auth.unsigned", "the request carries no X-Twilio-Signature", status=403
+            )
+        digest = request.query_value("bodySHA256")
+        whole = not digest or hmac.compare_digest(
+            digest.encode("utf-8", "replace"), hashlib.sha256(request.body).hexdigest().encode()
+        )
+        fields = {} if digest else request.form
+        signed = genuine(self._tokens, request.origin + request.target, fields, given)
+        if not (signed and whole):
+            raise AuthError(
+                "auth.signature",
+                "the signature does not fit the public address and these fields",
+                status=403,
+                hint="check platforms.twilio.auth_tokens and server.public_origin",
+            )

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from multidict import MultiDict
 from twilio.request_validator import RequestValidator
 
-from gateway.server.signature import genuine, sign, spellings
+from gateway.channels.twilio_signature import genuine, sign, spellings
 
 URL = "https://voice.example.com/twilio/voice"
 FORM = {"CallSid": ["CA1"], "From": ["+1555"], "To": ["+1666"], "Empty": [""]}
