@@ -25,9 +25,9 @@ class Access:
     """A server's address and what proves that one may call. `url`: `http(s)://host:port`."""
 
     url: str
-    token: str = ""
+    token: str = field(default="", repr=False)
     """Bearer token of the native dialect and the timeline."""
-    twilio_auth_token: str = ""
+    twilio_auth_token: str = field(default="", repr=False)
     """Signs the webhook as Twilio would."""
 
     def __post_init__(self) -> None:

@@ -40,7 +40,7 @@ class _Allowed:
     not_before: float
     not_after: float
     within_s: float | None
-    step_ends: Sequence[float]
+    steps: Sequence[StepSpan]
     missing: str = ""
 
     def holds(self, t: float) -> bool:
@@ -48,8 +48,9 @@ class _Allowed:
             return False
         if self.within_s is None:
             return True
-        last = max((end for end in self.step_ends if end <= t), default=0.0)
-        return t - last <= self.within_s
+        # An answer may begin in the silence at the end of the caller's own clip.
+        ends = [step.end or step.start for step in self.steps if step.start <= t]
+        return t - max(ends, default=0.0) <= self.within_s
 
 
 def judge(log: CallLog) -> tuple[Verdict, ...]:
@@ -94,11 +95,8 @@ def _window(window: Window, log: CallLog) -> _Allowed:
             missing = f"before: {window.before} never happened"
         else:
             not_after = float(found["t"])
-    return _Allowed(not_before, not_after, window.within_s, _step_ends(log.steps), missing)
-
-
-def _step_ends(steps: Sequence[StepSpan]) -> list[float]:
-    return [step.end for step in steps if step.kind in _ACTIVE and step.end is not None]
+    active = [step for step in log.steps if step.kind in _ACTIVE]
+    return _Allowed(not_before, not_after, window.within_s, active, missing)
 
 
 def _first(pattern: EventPattern, timeline: Sequence[TimelineRecord]) -> TimelineRecord | None:

@@ -45,6 +45,7 @@ LINGER_S = 60.0
 END_S = 30.0
 """How long a call may take to end once nobody is on the line."""
 SEED = 0
+"""App code that leaves things to chance does so the same way in every run."""
 
 
 def linger_s(scenario: Scenario) -> float | None:
@@ -71,6 +72,7 @@ class Simulator:
         app = self._app(app_path or scenario.app or self.settings.app or demo.APP_PATH)
         # Sockets and signals, the abstract rest, are what a virtual loop does not have.
         loop = VirtualLoop()  # type: ignore[abstract]
+        chance = random.getstate()
         random.seed(SEED)
         try:
             with virtual_clock():
@@ -80,6 +82,7 @@ class Simulator:
                 finally:
                     loop.cancel_all()
         finally:
+            random.setstate(chance)
             loop.close()
         return RunResult(log, judge(log))
 

@@ -6,9 +6,7 @@ Times are seconds of the observer's clock (the moment a record became known), no
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from gateway.simulate.patterns import TimelineRecord, matches
 from gateway.simulate.scenario import EventPattern
@@ -139,7 +137,3 @@ class CallView:
             if moment >= since and matches(event, record):
                 return index
         return None
-
-    def plain_records(self) -> list[Mapping[str, Any]]:
-        """The timeline in the order it came."""
-        return [record for _, record in self.records]

@@ -41,8 +41,6 @@ class CesPlatform:
         self.identity = identity
         self.in_format = audio
         self.out_format = audio
-        self.texts: list[str] = []
-        self.transcripts: list[str] = []
         self.streams = 0
         self._buffer = PlayoutBuffer(audio)
         self._silence = self._input({"audio": base64.b64encode(audio.silence).decode()})
@@ -104,8 +102,6 @@ class CesPlatform:
             raise complain("ces", f"{kind} is not an object")
         if kind == "sessionOutput":
             self._output(value)
-        elif kind == "recognitionResult":
-            self.transcripts.append(str(value.get("transcript", "")))
         elif kind == "interruptionSignal":
             self._buffer.clear()
             self.streams += 1
@@ -125,8 +121,6 @@ class CesPlatform:
                 raise complain("ces", "audio that ends within a sample")
             self._buffer.push(data)
             self._idle_frames = 0
-        if "text" in output:
-            self.texts.append(str(output["text"]))
         if output.get("turnCompleted"):
             self.streams += 1
         if "endSession" in output:

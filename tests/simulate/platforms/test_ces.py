@@ -89,12 +89,19 @@ def test_the_end_is_found_in_either_place() -> None:
     assert ces.finished
 
 
-def test_texts_and_transcripts_are_kept() -> None:
+@pytest.mark.parametrize(
+    "message",
+    [
+        output(text="Hello.", turnIndex=1),
+        output(payload={"chips": []}, turnIndex=1),
+        '{"recognitionResult":{"transcript":"hi"}}',
+        '{"goAway":{}}',
+    ],
+)
+def test_what_makes_no_sound_is_taken_in_silence(message: str) -> None:
     ces = platform()
-    ces.receive(output(text="Hello.", turnIndex=1))
-    ces.receive('{"recognitionResult":{"transcript":"hi"}}')
-    ces.receive('{"goAway":{}}')
-    assert (ces.texts, ces.transcripts) == (["Hello."], ["hi"])
+    assert ces.receive(message) == []
+    assert ces.received_bytes == 0
 
 
 @pytest.mark.parametrize(
