@@ -11,7 +11,7 @@ import typer
 from gateway import config
 from gateway.cli.output import finish, progress, show
 from gateway.server.logs import set_up
-from gateway.simulate.endpoint import Access
+from gateway.simulate.platforms.access import Access
 from gateway.simulate.report import write_report
 from gateway.simulate.scenario import read_scenario
 from gateway.simulate.wire import call as call_over_wire
@@ -21,7 +21,7 @@ def call(
     url: Annotated[str, typer.Argument(metavar="URL", help="The server: http://host:port.")],
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="Scenario file (YAML).")],
     channel: Annotated[
-        str | None, typer.Option("--channel", help="ces or twilio; default: the scenario's.")
+        str | None, typer.Option("--channel", help="Any dialect; default: the scenario's.")
     ] = None,
     out: Annotated[
         Path | None,
@@ -36,14 +36,19 @@ def call(
             show_envvar=True,
         ),
     ] = "",
-    twilio_auth_token: Annotated[
+    secret: Annotated[
         str,
         typer.Option(
+            "--secret",
             "--twilio-auth-token",
-            envvar="TWILIO_AUTH_TOKEN",
-            help="Signs the webhook.",
+            envvar=["VOICE_GATEWAY_PLATFORM_SECRET", "TWILIO_AUTH_TOKEN"],
+            help="What the platform proves itself with: auth token, signing key or password.",
             show_envvar=True,
         ),
+    ] = "",
+    key: Annotated[
+        str,
+        typer.Option("--key", help="Who the platform says it is: user, API key or application."),
     ] = "",
     config_file: Annotated[
         Path | None, typer.Option("--config", help="Settings file (YAML).")
@@ -61,7 +66,7 @@ def call(
     Exit code 0: all expectations hold; 1: one fails; 2: bad input or no connection.
     """
     read = read_scenario(scenario)
-    access = Access(url, token, twilio_auth_token)
+    access = Access(url, token, secret, key)
     settings = config.load(config_file)
     set_up(settings.log)
     progress(f"calling {url} with {read.name} …")

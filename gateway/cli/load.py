@@ -20,7 +20,7 @@ from gateway.load import LoadPlan, LoadResult
 from gateway.load import load as load_server
 from gateway.load.result import Spread, Tally
 from gateway.server.logs import set_up
-from gateway.simulate.endpoint import Access
+from gateway.simulate.platforms.access import Access
 from gateway.simulate.scenario import read_scenario
 
 _NUMBER = re.compile(r"^(\d+(?:\.\d+)?)(ms|s|m)?$")
@@ -38,7 +38,7 @@ def load(
         typer.Option("--duration", help="Keep so many calls up for so long; default: once each."),
     ] = None,
     channel: Annotated[
-        str | None, typer.Option("--channel", help="ces or twilio; default: the scenario's.")
+        str | None, typer.Option("--channel", help="Any dialect; default: the scenario's.")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder for result.json.")] = None,
     token: Annotated[
@@ -50,14 +50,19 @@ def load(
             show_envvar=True,
         ),
     ] = "",
-    twilio_auth_token: Annotated[
+    secret: Annotated[
         str,
         typer.Option(
+            "--secret",
             "--twilio-auth-token",
-            envvar="TWILIO_AUTH_TOKEN",
-            help="Signs the webhooks.",
+            envvar=["VOICE_GATEWAY_PLATFORM_SECRET", "TWILIO_AUTH_TOKEN"],
+            help="What the platform proves itself with: auth token, signing key or password.",
             show_envvar=True,
         ),
+    ] = "",
+    key: Annotated[
+        str,
+        typer.Option("--key", help="Who the platform says it is: user, API key or application."),
     ] = "",
     config_file: Annotated[
         Path | None, typer.Option("--config", help="Settings file (YAML).")
@@ -76,7 +81,7 @@ def load(
     """
     read = read_scenario(scenario)
     plan = LoadPlan(calls, _rate(rate), _seconds(duration))
-    access = Access(url, token, twilio_auth_token)
+    access = Access(url, token, secret, key)
     settings = config.load(config_file)
     set_up(settings.log)
     progress(f"loading {url} with {calls} calls of {read.name} …")

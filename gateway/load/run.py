@@ -18,8 +18,8 @@ from gateway.load.caller import LoadCaller
 from gateway.load.result import LoadResult, Tally
 from gateway.simulate.caller import Caller
 from gateway.simulate.clips import ClipMaker
-from gateway.simulate.endpoint import Access, Endpoint, find_endpoint
-from gateway.simulate.platforms import call_id, platform
+from gateway.simulate.platforms import call_id, platform, side
+from gateway.simulate.platforms.access import Access, Endpoint
 from gateway.simulate.platforms.base import Identity
 from gateway.simulate.run import linger_s
 from gateway.simulate.scenario import Scenario
@@ -157,7 +157,7 @@ class _Run:
         identity = Identity(name, self._scenario.from_, self._scenario.to, self._scenario.variables)
         begun = self._loop.time()
         try:
-            endpoint = await find_endpoint(self._access, self._channel, identity, self._http)
+            endpoint = await side(self._channel).find(self._access, identity, self._http)
             caller = await self._connect(endpoint)
         except AdmissionError as error:
             tally.refused[str(error.status)] += 1

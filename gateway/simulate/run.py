@@ -28,7 +28,7 @@ from gateway.session import CallServices, LiveCall
 from gateway.simulate.caller import FRAME_S, Caller
 from gateway.simulate.clips import ClipMaker
 from gateway.simulate.judge import judge
-from gateway.simulate.platforms import call_id, platform
+from gateway.simulate.platforms import call_id, platform, side
 from gateway.simulate.platforms.base import Identity, Platform
 from gateway.simulate.result import CallLog, RunResult, at_one_rate, timeline_record
 from gateway.simulate.scenario import ExpectEnded, Scenario
@@ -186,7 +186,13 @@ class _Call:
         assets = AudioAssets(simulator.settings.assets, self._app.read_file, run_inline)
         ticker = Ticker(loop)
         services = self._services(caller, assets, ticker, watch, loop.time())
-        live = LiveCall(open_channel(self._channel, self._call_id), socket, services)
+        channel = open_channel(
+            self._channel,
+            self._call_id,
+            platforms=self._simulator.settings.platforms,
+            request=side(self._channel).upgrade(identity),
+        )
+        live = LiveCall(channel, socket, services)
         try:
             await self._converse(live, far_side, socket, caller)
             await asyncio.wait_for(live.wait_ended(), END_S)

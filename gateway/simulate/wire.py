@@ -15,15 +15,16 @@ import aiohttp
 import orjson
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.typing import Subprotocol
 
 from gateway.audio.formats import Pcm
 from gateway.config import Settings
 from gateway.errors import AdmissionError, ProtocolError, RuntimeFailure
 from gateway.simulate.caller import FRAME_S, Caller
 from gateway.simulate.clips import ClipMaker
-from gateway.simulate.endpoint import Access, Endpoint, find_endpoint, unreachable
 from gateway.simulate.judge import judge
-from gateway.simulate.platforms import call_id, platform
+from gateway.simulate.platforms import call_id, platform, side
+from gateway.simulate.platforms.access import Access, Endpoint, unreachable
 from gateway.simulate.platforms.base import Identity, Platform, Wire
 from gateway.simulate.result import CallLog, RunResult, at_one_rate
 from gateway.simulate.run import linger_s
@@ -58,7 +59,7 @@ async def call(
     rate_hz = platform(dialect, identity).in_format.rate_hz
     clips = await ClipMaker(speech.synthesiser).clips(scenario, rate_hz)
     async with aiohttp.ClientSession() as http:
-        endpoint = await find_endpoint(access, dialect, identity, http)
+        endpoint = await side(dialect).find(access, identity, http)
         connection = await _connect(endpoint)
         try:
             running = _WireCall(access, scenario, identity, endpoint.platform, clips)
@@ -73,6 +74,7 @@ async def _connect(endpoint: Endpoint) -> ClientConnection:
         return await connect(
             endpoint.url,
             additional_headers=dict(endpoint.headers),
+            subprotocols=[Subprotocol(name) for name in endpoint.subprotocols] or None,
             compression=None,
             max_size=MAX_MESSAGE_BYTES,
             open_timeout=CONNECT_S,

@@ -9,7 +9,7 @@ import pytest
 from gateway.errors import ScenarioError
 from gateway.load import LoadPlan, load
 from gateway.load.result import Tally
-from gateway.simulate.endpoint import Access
+from gateway.simulate.platforms.access import Access
 from gateway.simulate.scenario import parse_scenario
 from tests.simulate.loopback import GREETING_FRAMES, serving
 

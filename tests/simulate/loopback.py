@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 from aiohttp import WSMsgType, web
 
-from gateway.simulate.endpoint import Access
+from gateway.simulate.platforms.access import Access
 
 GREETING_FRAMES = 25
 TONE = base64.b64encode(bytes((0x20, 0xA0)) * 80).decode()
@@ -139,7 +139,7 @@ async def serving(**options: Any) -> AsyncIterator[Loopback]:
     await site.start()
     assert site._server is not None
     port = site._server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
-    server.access = Access(f"http://127.0.0.1:{port}", token="secret", twilio_auth_token="12345")
+    server.access = Access(f"http://127.0.0.1:{port}", token="secret", secret="12345")
     try:
         yield server
     finally:

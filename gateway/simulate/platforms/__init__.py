@@ -2,45 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from typing import Final
 
 from gateway.errors import ScenarioError
+from gateway.simulate.platforms import ces, twilio
+from gateway.simulate.platforms.access import Side
 from gateway.simulate.platforms.base import Identity, Platform
-from gateway.simulate.platforms.ces import CesPlatform, session_number
-from gateway.simulate.platforms.twilio import TwilioPlatform, call_sid
 
-_PLATFORMS: dict[str, tuple[Callable[[Identity], Platform], Callable[[str], str]]] = {
-    "ces": (CesPlatform, session_number),
-    "twilio": (TwilioPlatform, call_sid),
+_SIDES: Final[Mapping[str, Side]] = {
+    "ces": ces.SIDE,
+    "twilio": twilio.SIDE,
 }
-CHANNELS = tuple(_PLATFORMS)
-
-__all__ = [
-    "CHANNELS",
-    "CesPlatform",
-    "Identity",
-    "Platform",
-    "TwilioPlatform",
-    "call_id",
-    "platform",
-]
+CHANNELS = tuple(_SIDES)
 
 
-def _entry(channel: str) -> tuple[Callable[[Identity], Platform], Callable[[str], str]]:
-    if channel not in _PLATFORMS:
+def side(channel: str) -> Side:
+    """A dialect's platform side. Raises ScenarioError for a dialect that is not known."""
+    if channel not in _SIDES:
         raise ScenarioError(
             "scenario.channel",
             f"no caller speaks the dialect {channel!r}",
             hint=f"one of: {', '.join(CHANNELS)}",
         )
-    return _PLATFORMS[channel]
+    return _SIDES[channel]
 
 
 def platform(channel: str, identity: Identity) -> Platform:
     """A caller's platform of the dialect. Raises ScenarioError for a dialect that is not known."""
-    return _entry(channel)[0](identity)
+    return side(channel).make(identity)
 
 
 def call_id(channel: str, name: str) -> str:
     """A call id in the dialect's shape that depends on `name` only."""
-    return _entry(channel)[1](name)
+    return side(channel).call_id(name)

@@ -12,10 +12,12 @@ import binascii
 import hashlib
 from typing import Any
 
+import aiohttp
 import orjson
 
 from gateway.audio import g711
 from gateway.audio.formats import AudioFormat, Encoding, Pcm
+from gateway.simulate.platforms.access import Access, Endpoint, Side
 from gateway.simulate.platforms.base import Identity, Played, PlayoutBuffer, Wire, complain
 
 PATH = "/ws/google.cloud.ces.v1.SessionService/BidiRunSession/locations/local"
@@ -141,3 +143,11 @@ def _object(message: Wire) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise complain("ces", "a message that is not an object")
     return body
+
+
+async def find(access: Access, identity: Identity, http: aiohttp.ClientSession) -> Endpoint:
+    """The well-known path; the bearer token is the proof."""
+    return Endpoint(access.websocket(PATH), CesPlatform(identity), access.headers)
+
+
+SIDE = Side(CesPlatform, session_number, find)

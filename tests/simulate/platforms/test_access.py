@@ -7,9 +7,10 @@ import pytest
 from twilio.request_validator import RequestValidator
 
 from gateway.errors import AdmissionError, RuntimeFailure, ScenarioError
-from gateway.simulate.endpoint import Access, _stream, find_endpoint
+from gateway.simulate.platforms import side
+from gateway.simulate.platforms.access import Access
 from gateway.simulate.platforms.base import Identity
-from gateway.simulate.platforms.twilio import TwilioPlatform
+from gateway.simulate.platforms.twilio import TwilioPlatform, stream_of
 from tests.simulate.loopback import serving
 
 IDENTITY = Identity("CA" + "1" * 32, "+15550100", "+15550199", {"customer_id": 4711})
@@ -17,7 +18,7 @@ IDENTITY = Identity("CA" + "1" * 32, "+15550100", "+15550199", {"customer_id": 4
 
 async def test_the_webhook_is_posted_and_signed_as_twilio_does() -> None:
     async with serving() as server, aiohttp.ClientSession() as http:
-        endpoint = await find_endpoint(server.access, "twilio", IDENTITY, http)
+        endpoint = await side("twilio").find(server.access, IDENTITY, http)
         assert endpoint.url == server.access.websocket("/media")
         (form,) = server.forms
         assert (form["CallSid"], form["From"], form["To"]) == (
@@ -36,7 +37,7 @@ async def test_the_webhook_is_posted_and_signed_as_twilio_does() -> None:
 async def test_the_native_dialect_has_its_path_and_its_token() -> None:
     async with aiohttp.ClientSession() as http:
         access = Access("https://voice.example.com/", token="secret")
-        endpoint = await find_endpoint(access, "ces", IDENTITY, http)
+        endpoint = await side("ces").find(access, IDENTITY, http)
     assert endpoint.url.startswith("wss://voice.example.com/ws/google.cloud.ces.v1.")
     assert endpoint.headers == {"Authorization": "Bearer secret"}
 
@@ -44,26 +45,26 @@ async def test_the_native_dialect_has_its_path_and_its_token() -> None:
 async def test_a_refusal_keeps_its_status() -> None:
     async with serving(refuse=503) as server, aiohttp.ClientSession() as http:
         with pytest.raises(AdmissionError, match="503: full") as caught:
-            await find_endpoint(server.access, "twilio", IDENTITY, http)
+            await side("twilio").find(server.access, IDENTITY, http)
     assert caught.value.status == 503
 
 
 async def test_nobody_there() -> None:
     async with aiohttp.ClientSession() as http:
         with pytest.raises(RuntimeFailure, match=r"runtime\.unreachable"):
-            await find_endpoint(Access("http://127.0.0.1:1"), "twilio", IDENTITY, http)
+            await side("twilio").find(Access("http://127.0.0.1:1"), IDENTITY, http)
 
 
 async def test_an_unknown_dialect() -> None:
     async with aiohttp.ClientSession() as http:
         with pytest.raises(ScenarioError, match="pigeon"):
-            await find_endpoint(Access("http://127.0.0.1:1"), "pigeon", IDENTITY, http)
+            await side("pigeon").find(Access("http://127.0.0.1:1"), IDENTITY, http)
 
 
 @pytest.mark.parametrize("answer", [b"", b"<", b"<Response/>", b"hello"])
 def test_an_answer_that_connects_nothing(answer: bytes) -> None:
     with pytest.raises(RuntimeFailure, match=r"protocol\.twiml"):
-        _stream(answer)
+        stream_of(answer)
 
 
 @pytest.mark.parametrize("url", ["", "127.0.0.1:8080", "ws://host", "http://"])
