@@ -187,11 +187,54 @@ class ModelSettings(Section):
     """Script of the scripted model; default `scripted_model.yaml` in the app."""
 
 
+Level = Literal["self", "system", "trusted"]
+"""Who calls: our own people, systems of the house, anybody who may call at all."""
+
+
+class ToolSettings(Section):
+    """Which tools of an app may run, for whom, and what they need to run."""
+
+    allowed: list[str] = []
+    """If set, only these tools may be called; names as the model has them, `name*` for many."""
+    unlisted: bool = False
+    """True: agents may also call tools that they do not list; the platform refuses them."""
+    levels: Mapping[str, Level] = {}
+    """Tool (or `name*`) → the farthest caller that it serves; default `trusted`: every caller."""
+    channels: Mapping[str, Level] = {}
+    """Dialect → what its callers are; default `trusted`. `self` may have every tool called."""
+    consent: list[str] = []
+    """Tools (or `name*`) that run only after the caller has said yes, by voice or key 1."""
+    consent_questions: Mapping[str, str] = {}
+    """Language → how consent is asked; `{tool}` is the tool's name in words. Tools by name
+    come first: `cancel_order` or `cancel_order:de`."""
+    consent_attempts: int = Field(2, ge=1, le=10)
+    """How often the question is asked before an unclear answer counts as no."""
+    secrets: Mapping[str, SecretStr] = {}
+    """Name in the app (`projects/…/secrets/KEY/versions/1`, or just `KEY`) → secret."""
+    credentials: Path | None = None
+    """Google service account key (JSON) for tools that authenticate as a Google account."""
+    iam_url: str = "https://iamcredentials.googleapis.com"
+    """Where tokens of other service accounts come from; for private endpoints."""
+    fakes: bool = False
+    """True: every session uses the fakes of `toolFakeConfig`, as `useToolFakes` asks for one."""
+    mocks: Path | None = None
+    """A MockConfig (YAML or JSON): answers for tools, by name and arguments."""
+
+    def for_runtime(self) -> dict[str, Any]:
+        """JSON with the secrets in it; only for the runtime's own environment."""
+        plain = self.model_dump(mode="json")
+        plain["secrets"] = {name: value.get_secret_value() for name, value in self.secrets.items()}
+        return plain
+
+
 class LogSettings(Section):
     """Structured logs."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     format: Literal["auto", "json", "console"] = "auto"
+    app_output: bool = False
+    """True: what app code prints and logs is written out; it may hold the caller's words.
+    False: only how many lines it wrote."""
 
 
 class Settings(BaseSettings):
@@ -212,6 +255,7 @@ class Settings(BaseSettings):
     assets: AssetSettings = AssetSettings()
     runtime: RuntimeSettings = RuntimeSettings()
     model: ModelSettings = ModelSettings()
+    tools: ToolSettings = ToolSettings()
     log: LogSettings = LogSettings()
 
     @classmethod

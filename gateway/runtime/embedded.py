@@ -169,6 +169,7 @@ class EmbeddedRuntime:
                 "runtime": self._settings.runtime.model_dump(mode="json"),
                 "model": self._settings.model.model_dump(mode="json"),
                 "call": self._settings.call.model_dump(mode="json"),
+                "tools": self._settings.tools.for_runtime(),
                 "log": self._settings.log.model_dump(mode="json"),
             }
         ).decode()
