@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import lzma
 import stat
+import unicodedata
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -63,6 +64,20 @@ def clean_path(rel: str) -> str:
     return str(path)
 
 
+def _hidden(rel: str) -> bool:
+    return any(part.startswith(".") for part in rel.split("/"))
+
+
+def _file_name(info: zipfile.ZipInfo) -> str:
+    """A member's name; UTF-8 where the zip has it without saying so, as some packers do."""
+    if not info.flag_bits & 0x800:
+        try:
+            return info.filename.encode("cp437").decode("utf-8")
+        except UnicodeError:
+            pass
+    return info.filename
+
+
 def _missing(origin: str, rel: str) -> AppError:
     return AppError(
         "app.missing_file",
@@ -90,7 +105,7 @@ class FolderFiles:
 
     def _walk(self, folder: Path) -> Iterator[str]:
         for entry in sorted(folder.iterdir()):
-            if entry.name.startswith(".") or not self._inside(entry):
+            if _hidden(entry.name) or not self._inside(entry):
                 continue
             if entry.is_dir():
                 if not entry.is_symlink():
@@ -117,7 +132,8 @@ class FolderFiles:
 class ZipFiles:
     """An app in a zip, checked as a whole before anything of it is used; kept unpacked in memory.
 
-    The app's files may stand at the zip's root or in one root folder.
+    The app's files may stand at the zip's root or in one root folder. Hidden files are left out,
+    as in a folder.
     """
 
     def __init__(self, path: Path) -> None:
@@ -156,11 +172,12 @@ class ZipFiles:
         seen: set[str] = set()
         total = 0
         for info in infos:
-            where = f"{self.origin}:{info.filename[:200]!r}"
-            if info.filename.startswith("__MACOSX/"):
+            filename = _file_name(info)
+            where = f"{self.origin}:{filename[:200]!r}"
+            if filename.startswith("__MACOSX/"):
                 continue
             try:
-                name = clean_path(info.filename)
+                name = clean_path(filename)
             except AppError:
                 raise AppError("app.zip_path", "zip member leaves the app", where=where) from None
             mode = info.external_attr >> 16
@@ -168,13 +185,22 @@ class ZipFiles:
                 raise AppError("app.zip_link", "zip member is a link or device", where=where)
             if info.flag_bits & 0x1:
                 raise AppError("app.zip_encrypted", "zip member is encrypted", where=where)
-            if info.is_dir():
+            if info.is_dir() or _hidden(name):
                 continue
-            if name.casefold() in seen:
+            # What differs by case or by accents' spelling only is one file on many systems.
+            same = unicodedata.normalize("NFC", name).casefold()
+            if same in seen:
                 raise AppError("app.zip_duplicate", "zip has this member twice", where=where)
-            seen.add(name.casefold())
+            seen.add(same)
             members[name] = info
             total += info.file_size
+        for name in members:
+            if any(str(parent) in members for parent in PurePosixPath(name).parents):
+                raise AppError(
+                    "app.zip_duplicate",
+                    "zip has a file and a folder of one name",
+                    where=f"{self.origin}:{name!r}",
+                )
         if total > MAX_TOTAL_BYTES or (
             total > RATIO_FREE_BYTES and total > MAX_RATIO * max(packed_bytes, 1)
         ):

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
 from pydantic import ValidationError
 
-from gateway.agent.app.files import APP_FILES, AppFiles, clean_path, open_files
+from gateway.agent.app.document import Document
+from gateway.agent.app.environment import Environment, unresolved
+from gateway.agent.app.files import AppFiles, clean_path, open_files
+from gateway.agent.app.layout import (
+    ENVIRONMENT_FILE,
+    PYTHON_ENVIRONMENT,
+    RESOURCE_FOLDERS,
+    TEMPLATE_SUFFIXES,
+    app_file,
+    display_name,
+    environment_object,
+    object_files,
+)
 from gateway.agent.app.models import (
     SYSTEM_TOOLS,
     Agent,
@@ -28,15 +38,6 @@ from gateway.agent.app.models import (
 )
 from gateway.errors import AppError
 
-_FOLDERS = (
-    "toolsets",
-    "guardrails",
-    "examples",
-    "evaluations",
-    "evaluationDatasets",
-    "evaluationExpectations",
-)
-_SUFFIXES = (".yaml", ".yml", ".json")
 _PATH_LIKE = re.compile(r"^[\w./\\@+-]+\.(txt|md|py)$")
 
 D = TypeVar("D", bound=Definition)
@@ -53,42 +54,44 @@ class _Reader:
         self._paths = files.paths()
         self._known = set(self._paths)
         self._warnings: list[AppWarning] = []
-        self._environment = self._read_environment()
+        self._environment = Environment(
+            self._document(ENVIRONMENT_FILE).data if ENVIRONMENT_FILE in self._known else {}
+        )
 
     def app(self) -> App:
-        app_file = next((name for name in APP_FILES if name in self._known), None)
-        if app_file is None:
-            raise AppError(
-                "app.no_app_file",
-                "no app.yaml or app.json at the app's root",
-                where=self._files.origin,
-                hint="Point at the folder that holds app.yaml.",
-            )
-        content = self._mapping(app_file)
-        overrides = self._environment.get("app")
-        if isinstance(overrides, Mapping):
-            content = _merge(content, overrides)
-        definition = self._validate(AppDefinition, content, app_file)
+        where = app_file(self._paths)
+        if where is None:
+            raise no_app_file(self._files)
+        document = self._document(where)
+        content = self._environment.app(document.data)
+        self._report_unresolved(document, content)
+        definition = self._validate(AppDefinition, content, where)
         agents: dict[str, Agent] = {}
-        for where, content in self._objects("agents"):
-            agent = self._agent(where, content)
-            self._unique(agents, agent.display_name, where)
+        for place, content in self._objects("agents"):
+            agent = self._agent(place, content)
+            self._unique(agents, agent.display_name, place)
             agents[agent.display_name] = agent
         tools: dict[str, Tool] = {}
-        for where, content in self._objects("tools"):
-            tool = self._tool(where, content)
-            self._unique(tools, tool.display_name, where)
+        for place, content in self._objects("tools"):
+            tool = self._tool(place, content)
+            self._unique(tools, tool.display_name, place)
             tools[tool.display_name] = tool
         resources: dict[str, dict[str, Mapping[str, Any]]] = {}
-        for folder in _FOLDERS:
+        for folder in RESOURCE_FOLDERS:
             resources[folder] = {}
-            for where, content in self._objects(folder):
-                resources[folder][_display_name(content, where)] = content
-        self._link(definition, app_file, agents, tools, resources)
+            for place, content in self._objects(folder):
+                name = display_name(content, place)
+                self._unique(resources[folder], name, place)
+                resources[folder][name] = content
+        python_environment = environment_object(self._paths)
+        if python_environment is not None:
+            content = self._document(python_environment).data
+            resources[PYTHON_ENVIRONMENT] = {PYTHON_ENVIRONMENT: content}
+        self._link(definition, where, agents, tools, resources)
         return App(
             definition=definition,
             global_instruction=self._text(
-                definition.global_instruction, f"{app_file}:globalInstruction"
+                definition.global_instruction, f"{where}:globalInstruction"
             ),
             agents=agents,
             tools=tools,
@@ -99,9 +102,6 @@ class _Reader:
 
     # ---- files
 
-    def _read_environment(self) -> dict[str, Any]:
-        return self._mapping("environment.json") if "environment.json" in self._known else {}
-
     def _string(self, rel: str) -> str:
         try:
             text = self._files.read(rel).decode("utf-8-sig")
@@ -109,63 +109,36 @@ class _Reader:
             raise AppError("app.encoding", f"not UTF-8: {error.reason}", where=rel) from None
         return text.replace("\r\n", "\n")
 
-    def _mapping(self, rel: str) -> dict[str, Any]:
-        text = self._string(rel)
-        try:
-            content = json.loads(text) if rel.endswith(".json") else yaml.safe_load(text)
-        except json.JSONDecodeError as error:
-            raise AppError(
-                "app.json", f"not JSON: {error.msg}", where=f"{rel}:{error.lineno}"
-            ) from None
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            line = f":{mark.line + 1}" if mark is not None else ""
-            problem = getattr(error, "problem", None) or "cannot be parsed"
-            raise AppError("app.yaml", f"not YAML: {problem}", where=f"{rel}{line}") from None
-        except RecursionError:
-            raise AppError("app.yaml", "nested too deeply", where=rel) from None
-        if content is None:
-            return {}
-        if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
-            raise AppError("app.shape", "the file is not a mapping", where=rel)
-        return content
+    def _document(self, rel: str) -> Document:
+        return Document(rel, self._string(rel))
 
     def _objects(self, folder: str) -> list[tuple[str, dict[str, Any]]]:
         """The objects in `folder`, one a subfolder: (path, content with environment applied)."""
-        by_directory: dict[str, list[str]] = {}
-        for path in self._paths:
-            parts = path.split("/")
-            if len(parts) == 3 and parts[0] == folder and parts[2].endswith(_SUFFIXES):
-                by_directory.setdefault(parts[1], []).append(path)
         objects = []
-        for directory, candidates in sorted(by_directory.items()):
-            exact = [p for p in candidates if p.split("/")[2].rsplit(".", 1)[0] == directory]
-            chosen = exact or candidates
-            if len(chosen) > 1:
+        for directory, files in object_files(self._paths, folder).items():
+            if len(files) > 1:
                 raise AppError(
                     "app.ambiguous",
                     f"more than one file describes {folder}/{directory}",
-                    where=", ".join(chosen),
+                    where=", ".join(files),
+                    hint="Keep one of them.",
                 )
-            content = self._mapping(chosen[0])
-            overrides = self._environment.get(folder)
-            if isinstance(overrides, Mapping):
-                for key in (_display_name(content, chosen[0]), directory):
-                    if isinstance(overrides.get(key), Mapping):
-                        content = _merge(content, overrides[key])
-                        break
-            objects.append((chosen[0], self._substituted(content)))
+            document = self._document(files[0])
+            names = (display_name(document.data, files[0]), directory)
+            content = self._environment.object(folder, names, document.data)
+            self._report_unresolved(document, content)
+            objects.append((files[0], content))
         return objects
 
-    def _substituted(self, value: Any) -> Any:
-        """`$env_var` strings replaced by the value of that key in environment.json."""
-        if isinstance(value, dict):
-            return {key: self._substituted(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [self._substituted(item) for item in value]
-        if isinstance(value, str) and value.startswith("$") and value[1:] in self._environment:
-            return self._environment[value[1:]]
-        return value
+    def _report_unresolved(self, document: Document, content: dict[str, Any]) -> None:
+        for path, placeholder in unresolved(content):
+            self._warnings.append(
+                AppWarning(
+                    "app.placeholder",
+                    f"{document.name}:{document.line(*path)}",
+                    f"nothing gives a value for {placeholder}",
+                )
+            )
 
     def _text(self, value: str, where: str) -> str:
         """The text that `value` stands for: a file of the app, or the text itself."""
@@ -218,7 +191,7 @@ class _Reader:
                 sources.append(self._source(entry.python_code, key))
             callbacks[kind] = tuple(sources)
         return Agent(
-            display_name=_display_name(content, where),
+            display_name=display_name(content, where),
             definition=definition,
             instruction=self._text(definition.instruction, f"{where}:instruction"),
             callbacks=callbacks,
@@ -239,7 +212,7 @@ class _Reader:
             code = self._source(function.python_code, f"{where}:pythonFunction.pythonCode")
         timeout = definition.timeout
         return Tool(
-            display_name=_display_name(content, where),
+            display_name=display_name(content, where),
             definition=definition,
             code=code,
             timeout_s=duration_s(timeout, f"{where}:timeout") if timeout else None,
@@ -296,20 +269,19 @@ class _Reader:
         self._warnings.append(AppWarning("app.reference", where, message))
 
 
-def _display_name(content: Mapping[str, Any], where: str) -> str:
-    for key in ("displayName", "display_name", "name"):
-        value = content.get(key)
-        if isinstance(value, str) and value:
-            return value
-    return where.split("/")[1]
-
-
-def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(base)
-    for key, value in over.items():
-        old = merged.get(key)
-        if isinstance(old, Mapping) and isinstance(value, Mapping):
-            merged[key] = _merge(old, value)
-        else:
-            merged[key] = value
-    return merged
+def no_app_file(files: AppFiles) -> AppError:
+    """What to say of a folder that is no app: most often a template or the folder around one."""
+    templates = [path for path in files.paths() if path.endswith(TEMPLATE_SUFFIXES)]
+    if templates:
+        return AppError(
+            "app.template",
+            f"the app is a template ({templates[0]}) whose values are not filled in yet",
+            where=files.origin,
+            hint="Let your deployment tool write the app's files, then point at its output.",
+        )
+    return AppError(
+        "app.no_app_file",
+        "no app.yaml or app.json at the app's root",
+        where=files.origin,
+        hint="Point at the folder that holds app.yaml.",
+    )
