@@ -1,0 +1,58 @@
+"""Proofs that several platforms share. A dialect's own stands in its own file."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+
+from gateway.channels.dialect import Request
+from gateway.errors import AuthError
+from gateway.platform_settings import PlatformSettings
+
+
+class AuthorizationProof:
+    """The `Authorization` header: Basic by `username` and `password`, Bearer by `auth_tokens`.
+
+    Where both are configured either one opens. Every comparison takes the same time.
+    """
+
+    covers_origin = False
+
+    def __init__(self, settings: PlatformSettings) -> None:
+        self._tokens = [token.get_secret_value().encode() for token in settings.auth_tokens]
+        self._basic = b""
+        if settings.password is not None:
+            password = settings.password.get_secret_value()
+            self._basic = f"{settings.username}:{password}".encode()
+
+    @property
+    def configured(self) -> bool:
+        """Whether there are credentials to check against."""
+        return bool(self._tokens or self._basic)
+
+    def check(self, request: Request, now_s: float) -> None:
+        """Whether the header is one of ours. Raises AuthError (401)."""
+        scheme, _, value = request.header("authorization").partition(" ")
+        value = value.strip()
+        if not value:
+            raise AuthError(
+                "auth.missing", "the request carries no Authorization header", status=401
+            )
+        sound = False
+        if scheme.lower() == "basic":
+            offered = _decoded(value)
+            sound = bool(self._basic) and hmac.compare_digest(offered, self._basic)
+        elif scheme.lower() == "bearer":
+            offered = value.encode("utf-8", "replace")
+            for token in self._tokens:
+                sound |= hmac.compare_digest(token, offered)
+        if not sound:
+            raise AuthError("auth.credentials", "the credentials are not known here", status=401)
+
+
+def _decoded(value: str) -> bytes:
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        return b""
