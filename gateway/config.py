@@ -163,6 +163,42 @@ class AssetSettings(Section):
     workers: int = Field(4, ge=1)
 
 
+class RecordSettings(Section):
+    """Recordings and transcripts of calls, as the app's `loggingSettings` ask for them."""
+
+    enabled: bool = True
+    """False: nothing is kept, whatever the app says."""
+    save_to: Path | None = None
+    """Folder on this machine for recording and transcript of every call."""
+    spool: Path | None = None
+    """Where calls are kept until they are delivered; default `.spool` in `save_to`, else a folder
+    of this user in /var/tmp. A disk that outlives the container keeps what could not be delivered.
+    """
+    max_spool_bytes: int = Field(10 << 30, ge=1 << 20)
+    """Beyond this, new calls are not recorded; what is there is kept until it is delivered."""
+    max_waiting_frames: int = Field(6000, ge=100)
+    """Frames of one call in memory that the disk has not taken; further ones are lost (counted)."""
+    redact: bool = False
+    """Mask personal data also where the app's `redactionConfig` does not ask for it."""
+    retry_s: float = Field(5.0, gt=0)
+    """First wait after a failed delivery; doubled each time up to `retry_max_s`."""
+    retry_max_s: float = Field(300.0, gt=0)
+    upload_timeout_s: float = Field(60.0, gt=0)
+    """Bound on one attempt to deliver one file."""
+    shutdown_s: float = Field(5.0, ge=0)
+    """Time for deliveries once all calls are over; the rest is delivered after the next start."""
+    bigquery: bool = False
+    """Allow the app's `bigqueryExportSettings` (extra `google`)."""
+    bigquery_table: str = "voice_gateway_turns"
+    bigquery_endpoint: str | None = None
+    cloud_logging: bool = False
+    """Allow the app's `cloudLoggingSettings` (extra `google`): the words of calls go to the log."""
+    cloud_logging_project: str | None = None
+    """Default: the project of the credentials."""
+    cloud_logging_name: str = "voice-gateway-conversations"
+    cloud_logging_endpoint: str | None = None
+
+
 class RuntimeSettings(Section):
     """The agent runtime behind the gateway."""
 
@@ -253,6 +289,7 @@ class Settings(BaseSettings):
     call: CallSettings = CallSettings()
     speech: SpeechSettings = SpeechSettings()
     assets: AssetSettings = AssetSettings()
+    records: RecordSettings = RecordSettings()
     runtime: RuntimeSettings = RuntimeSettings()
     model: ModelSettings = ModelSettings()
     tools: ToolSettings = ToolSettings()

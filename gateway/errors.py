@@ -9,7 +9,8 @@
     │   └── AuthError      … because its proof is missing or bad   auth.*
     ├── AssetError         audio that cannot be fetched or decoded asset.*
     ├── SpeechError        synthesis or recognition failed         speech.*
-    └── RuntimeFailure     the agent runtime failed or went away   runtime.*
+    ├── RuntimeFailure     the agent runtime failed or went away   runtime.*
+    └── RecordError        a record that cannot be kept or sent    records.*
 
 Each carries a stable `code` (met again in logs and metrics), the `where` (file and key path, or
 message and field) and a `hint` that says the way out.
@@ -99,3 +100,7 @@ class SpeechError(GatewayError):
 
 class RuntimeFailure(GatewayError):
     """The agent runtime failed, refused or went away."""
+
+
+class RecordError(GatewayError):
+    """A record of a call that cannot be kept or delivered."""

@@ -24,6 +24,7 @@ from gateway.call.profile import CallProfile
 from gateway.channels import base
 from gateway.channels.base import Channel, EndReason, Wire
 from gateway.errors import GatewayError, ProtocolError, RuntimeFailure, SpeechError
+from gateway.records.recorder import CallRecorder
 from gateway.runtime.client import RuntimeClient
 from gateway.runtime.messages import RuntimeTranscript
 from gateway.speech.base import SpeechServices, VoiceActivityStream
@@ -96,6 +97,15 @@ class CallServices:
     observer: Observer
     send_buffer_bytes: int = 1 << 18
     shutdown_message: str = "This service is closing now. Please call again later. Goodbye."
+    records: CallRecords | None = None
+
+
+class CallRecords(Protocol):
+    """Keeps records of calls."""
+
+    def begin(self, started: base.Started, begun: float, now: float) -> CallRecorder | None:
+        """The recorder of a call whose time 0 is `begun`; None where nothing is to be kept."""
+        ...
 
 
 class LiveCall:
@@ -124,6 +134,7 @@ class LiveCall:
         self._vad: VoiceActivityStream | None = None
         self._to_vad: Resampler | None = None
         self._runtime: RuntimeClient | None = None
+        self._recorder: CallRecorder | None = None
         self._closed = False
         self._teardown_task: asyncio.Task[None] | None = None
         self._transport_gone = False
@@ -131,6 +142,7 @@ class LiveCall:
         self._speaker = Speaker(services.speech.synthesiser, services.profile, self._machine)
         self._perform: dict[type, Callable[[Any], None]] = {
             events.SendAudio: self._send_audio,
+            events.AudioUnheard: self._audio_unheard,
             events.ToChannel: self._to_channel,
             events.OpenRuntime: self._open_runtime,
             events.ToRuntime: self._to_runtime,
@@ -209,6 +221,8 @@ class LiveCall:
         elif isinstance(event, base.Started):
             self._start(event, now)
         else:
+            if self._recorder is not None and isinstance(event, base.DtmfIn):
+                self._recorder.key(now)
             self._apply(self._machine.channel(event, now))
 
     def _start(self, event: base.Started, now: float) -> None:
@@ -218,6 +232,8 @@ class LiveCall:
         self._started = started
         # Tasks of the call inherit this: each of their log lines carries the id.
         structlog.contextvars.bind_contextvars(call_id=started.call_id)
+        if self._services.records is not None:
+            self._recorder = self._services.records.begin(started, self._begun, now)
         if started.in_format is not None:
             self._vad = self._services.speech.voice_activity.open(self._vad_window)
             if started.in_format.rate_hz != VAD_RATE_HZ:
@@ -237,6 +253,8 @@ class LiveCall:
         in_format = started.in_format
         if in_format is None or self._vad is None:
             raise ProtocolError("protocol.audio", "audio in a call that declared none")
+        if self._recorder is not None:
+            self._recorder.caller(data, now)
         pcm = g711.decode(data, in_format.encoding)
         self._apply(self._machine.audio(pcm, now))
         if not self._closed:
@@ -286,6 +304,12 @@ class LiveCall:
     def _send_audio(self, action: events.SendAudio) -> None:
         if not self._transport_gone:
             self._transport.send(self._channel.audio(action.data, action.turn))
+            if self._recorder is not None:
+                self._recorder.agent(action.data, action.due)
+
+    def _audio_unheard(self, action: events.AudioUnheard) -> None:
+        if self._recorder is not None:
+            self._recorder.unheard(action.since)
 
     def _to_channel(self, action: events.ToChannel) -> None:
         for item in self._channel.command(action.command):
@@ -326,12 +350,16 @@ class LiveCall:
 
     def _observe(self, t: float, kind: str, fields: Mapping[str, Any]) -> None:
         self._services.observer.record(self.call_id, t - self._begun, kind, fields)
+        if self._recorder is not None:
+            self._recorder.note(t, kind, fields)
 
     def _call_ended(self, action: events.CallEnded) -> None:
         if self._closed:
             return
         self._closed = True
         self._services.ticker.remove(self._tick_key)
+        if self._recorder is not None:
+            self._recorder.end(self._loop.time())
         if not self._transport_gone:
             self._transport.close(1000, action.reason.value)
             self._transport_gone = True

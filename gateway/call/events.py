@@ -116,10 +116,21 @@ RuntimeOutput = (
 
 @dataclass(frozen=True, slots=True)
 class SendAudio:
-    """One frame of audio for the platform, already encoded in the output format."""
+    """One frame of audio for the platform, already encoded in the output format.
+
+    `due`: when it is played, in seconds of the engine's clock.
+    """
 
     data: bytes
     turn: int
+    due: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class AudioUnheard:
+    """Frames that are due from `since` on and were sent before this were never heard."""
+
+    since: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +226,7 @@ class CallEnded:
 
 Action = (
     SendAudio
+    | AudioUnheard
     | ToChannel
     | OpenRuntime
     | ToRuntime

@@ -48,6 +48,8 @@ class Cut:
     ends: list[PlayEvent]
     clear: bool
     unheard_ms: int
+    heard_until: float = 0.0
+    """Frames due from here on were not heard, where `clear` says that something was dropped."""
 
 
 class Playout:
@@ -149,7 +151,7 @@ class Playout:
                 if self._bed:
                     frame = self._over_bed(frame, slot)
                 if head.exhausted:
-                    out.append(SendAudio(g711.encode(frame, encoding), head.turn))
+                    out.append(SendAudio(g711.encode(frame, encoding), head.turn, self.due(slot)))
                     self._next = slot + 1
                     head = self._unsent_head(out)
                     continue
@@ -162,7 +164,7 @@ class Playout:
                 if slot > last_idle:
                     return
                 frame = self._bed_frame(slot) if self._bed else bytes(self.frame_bytes)
-            out.append(SendAudio(g711.encode(frame, encoding), self._turn))
+            out.append(SendAudio(g711.encode(frame, encoding), self._turn, self.due(slot)))
             self._next = slot + 1
 
     def starving(self, now: float, limit_s: float) -> Utterance | None:
@@ -332,7 +334,7 @@ class Playout:
                 self._recover(utterance, now)
             self._next = self._slot_from(now)
             self._dry = True
-        return Cut(events, clear, round(unheard_s * 1000))
+        return Cut(events, clear, round(unheard_s * 1000), now - (self._lag_s or 0.0))
 
     def _unheard_s(self, utterance: Utterance, now: float) -> float:
         """Seconds of an utterance that the platform holds and has not played."""

@@ -82,6 +82,54 @@ class ModelConfig(Definition):
     temperature: float | None = None
 
 
+class RedactionConfig(Definition):
+    """Whether personal data is masked; the templates name rules of a service of Google's."""
+
+    enable_redaction: bool = False
+    inspect_template: str = ""
+    deidentify_template: str = ""
+
+
+class AudioRecordingConfig(Definition):
+    """Where recordings go: `gs://bucket` and a prefix with variables."""
+
+    gcs_bucket: str = ""
+    gcs_path_prefix: str = ""
+
+
+class BigQueryExportSettings(Definition):
+    """The dataset that conversations are exported to."""
+
+    enabled: bool = False
+    project: str = ""
+    dataset: str = ""
+
+
+class CloudLoggingSettings(Definition):
+    """Whether conversations go to the cloud's log."""
+
+    enable_cloud_logging: bool = False
+
+
+class ConversationLoggingSettings(Definition):
+    """Whether what was said may be kept."""
+
+    disable_conversation_logging: bool = False
+    retention_window: str = ""
+
+
+class LoggingSettings(Definition):
+    """What is kept of conversations, and where."""
+
+    redaction_config: RedactionConfig = RedactionConfig()
+    audio_recording_config: AudioRecordingConfig = AudioRecordingConfig()
+    unredacted_audio_recording_config: AudioRecordingConfig = AudioRecordingConfig()
+    bigquery_export_settings: BigQueryExportSettings = BigQueryExportSettings()
+    unredacted_bigquery_export_settings: BigQueryExportSettings = BigQueryExportSettings()
+    cloud_logging_settings: CloudLoggingSettings = CloudLoggingSettings()
+    conversation_logging_settings: ConversationLoggingSettings = ConversationLoggingSettings()
+
+
 class VariableDeclaration(Definition):
     """A variable of the app. The default stands in `schema.default` or beside `schema`."""
 
@@ -131,6 +179,7 @@ class AppDefinition(Definition):
     language_settings: LanguageSettings = LanguageSettings()
     time_zone_settings: TimeZoneSettings = TimeZoneSettings()
     audio_processing_config: AudioProcessingConfig = AudioProcessingConfig()
+    logging_settings: LoggingSettings = LoggingSettings()
     default_channel_profile: ChannelProfile = ChannelProfile()
     tool_execution_mode: str = "PARALLEL"
     variable_declarations: list[VariableDeclaration] = []
