@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.audio.formats import Pcm
+from gateway.audio.formats import AudioFormat, Encoding, Pcm
 from gateway.bidi import REMOTE_DISCONNECTED, SESSION_START
 from gateway.call import life
 from gateway.call.attending import Attending
@@ -87,10 +87,13 @@ class CallMachine:
         return self._desk.life is Life.ENDED
 
     @property
-    def output_rate_hz(self) -> int:
-        """Rate of the PCM that speech and files must have; 8000 where there is no output audio."""
+    def output_format(self) -> AudioFormat:
+        """Format of the line; speech and files are wanted as PCM at its rate.
+
+        Where there is no output audio: Linear16 at 8000 Hz.
+        """
         playout = self._desk.playout
-        return playout.format.rate_hz if playout is not None else 8000
+        return playout.format if playout is not None else AudioFormat(Encoding.LINEAR16, 8000)
 
     @property
     def transcript(self) -> Transcript:
@@ -342,10 +345,15 @@ class CallMachine:
 
     # ---- speech and files
 
-    def speech_audio(self, utterance_id: int, text: str, pcm: Pcm, now: float) -> list[Action]:
-        """One synthesised sentence at the output rate, with its words."""
+    def speech_audio(
+        self, utterance_id: int, text: str, pcm: Pcm, now: float, more: bool = False
+    ) -> list[Action]:
+        """One synthesised sentence at the output rate, with its words.
+
+        `more`: only a piece of it; the next call goes on with the same sentence.
+        """
         if self._begin(now) is not None:
-            self._speaking.add_speech(utterance_id, text, pcm)
+            self._speaking.add_speech(utterance_id, text, pcm, more)
         return self._done()
 
     def speech_finished(self, utterance_id: int, now: float) -> list[Action]:

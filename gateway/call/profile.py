@@ -14,6 +14,8 @@ class VoiceConfig:
     speaking_rate: float = 1.0
     model: str = ""
     instruction: str = ""
+    sample_uri: str = ""
+    """A recording of the voice to be cloned."""
 
 
 @dataclass(frozen=True, slots=True)

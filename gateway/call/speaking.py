@@ -211,13 +211,13 @@ class Speaking:
             self._give_up(utterance)
         return False
 
-    def add_speech(self, utterance_id: int, text: str, pcm: Pcm) -> None:
-        """One synthesised sentence."""
+    def add_speech(self, utterance_id: int, text: str, pcm: Pcm, more: bool) -> None:
+        """One synthesised sentence, or a piece of one that goes on (`more`)."""
         utterance, playout = self._find(utterance_id), self._desk.playout
         if utterance is None or playout is None or utterance.finished:
             return
         if self._fits(utterance, pcm):
-            utterance.append(text, playout.louder(utterance, pcm))
+            utterance.append(text, playout.louder(utterance, pcm), more)
 
     def finish_speech(self, utterance_id: int) -> None:
         """All sentences are there."""

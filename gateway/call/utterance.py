@@ -4,20 +4,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gateway.audio.formats import Pcm
+from gateway.audio.formats import FRAME_MS, Pcm
 from gateway.call.events import Source
 from gateway.call.policy import Policy
 from gateway.call.transcript import heard_words
 
+SPEECH_S_PER_CHAR = 0.065
+"""How long speech takes, for a sentence whose end is not made yet."""
+FRAMES_PER_S = 1000 // FRAME_MS
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A stretch of PCM in whole frames with the words that it speaks."""
+    """A stretch of PCM in whole frames."""
 
-    text: str
     pcm: Pcm
     length: int
     """Bytes without the padding at the end."""
+
+
+@dataclass(slots=True)
+class Sentence:
+    """Words and the audio that speaks them: `length` bytes from `start` on, so far."""
+
+    text: str
+    start: int
+    length: int = 0
+    whole: bool = False
+    """All of its audio is there."""
 
 
 @dataclass(slots=True)
@@ -61,6 +75,8 @@ class Utterance:
     total: int = 0
     runs: list[Run] = field(default_factory=list)
     chunks: list[Chunk] = field(default_factory=list)
+    sentences: list[Sentence] = field(default_factory=list)
+    _going_on: Sentence | None = None
     _residue: bytes = b""
     _index: int = 0
     _offset: int = 0
@@ -68,12 +84,34 @@ class Utterance:
 
     # ---- audio in
 
-    def append(self, text: str, pcm: Pcm) -> None:
-        """Add a sentence or a file, padded with silence to whole frames."""
+    def append(self, text: str, pcm: Pcm, more: bool = False) -> None:
+        """Add a sentence or a file, padded with silence to whole frames.
+
+        `more`: only a piece of it, not padded; the next call goes on with the same sentence.
+        """
         pcm = pcm[: len(pcm) & ~1]
-        if pcm:
-            short = -len(pcm) % self.frame_bytes
-            self._add(Chunk(text, pcm + bytes(short) if short else pcm, len(pcm)))
+        sentence = self._going_on
+        if sentence is None:
+            if not pcm:
+                return
+            sentence = Sentence(text, self.total)
+            self.sentences.append(sentence)
+        if more:
+            self._going_on = sentence
+            self.stream(pcm)
+        else:
+            self._going_on = None
+            self._add_padded(pcm)
+            sentence.whole = True
+        sentence.length = self._length - sentence.start
+
+    @property
+    def _length(self) -> int:
+        """End of the audio so far, without the padding of its last frame."""
+        if not self.chunks:
+            return 0
+        last = self.chunks[-1]
+        return self.total - len(last.pcm) + last.length
 
     def stream(self, pcm: Pcm) -> None:
         """Add a piece of continuous audio: nothing is padded between the pieces."""
@@ -81,13 +119,19 @@ class Utterance:
         whole = len(pcm) - len(pcm) % self.frame_bytes
         self._residue = pcm[whole:]
         if whole:
-            self._add(Chunk("", pcm[:whole], whole))
+            self._add(Chunk(pcm[:whole], whole))
 
     def finish(self) -> None:
         """No more audio comes; what is left of a stream is padded."""
-        residue, self._residue = self._residue, b""
-        self.append("", residue)
+        self._add_padded(b"")
         self.finished = True
+
+    def _add_padded(self, pcm: Pcm) -> None:
+        pcm = self._residue + pcm
+        self._residue = b""
+        if pcm:
+            short = -len(pcm) % self.frame_bytes
+            self._add(Chunk(pcm + bytes(short) if short else pcm, len(pcm)))
 
     def _add(self, chunk: Chunk) -> None:
         self.chunks.append(chunk)
@@ -168,15 +212,17 @@ class Utterance:
         return total / (2 * rate_hz)
 
     def words(self, heard: int) -> str:
-        """The words of what was heard; a chunk heard in part counts in proportion."""
+        """The words of what was heard; a sentence heard in part counts in proportion."""
         said: list[str] = []
-        start = 0
-        for chunk in self.chunks:
-            if heard <= start:
+        for sentence in self.sentences:
+            if heard <= sentence.start:
                 break
-            share = min(1.0, (heard - start) / chunk.length)
-            said.append(heard_words(chunk.text, share))
-            start += len(chunk.pcm)
+            length = float(sentence.length)
+            if not sentence.whole:
+                # Its audio is still being made, or broke off: there is more than is here.
+                frames = len(sentence.text) * SPEECH_S_PER_CHAR * FRAMES_PER_S
+                length = max(1.1 * length, frames * self.frame_bytes)
+            said.append(heard_words(sentence.text, min(1.0, (heard - sentence.start) / length)))
         return " ".join(words for words in said if words)
 
     @property

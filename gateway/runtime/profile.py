@@ -23,7 +23,9 @@ def call_profile(app: App, settings: Settings) -> CallProfile:
                 where=f"app:audioProcessingConfig.synthesizeSpeechConfigs.{language}.speakingRate",
                 hint="1.0 is normal speed; leave it out for the default.",
             )
-        voices[language] = VoiceConfig(config.voice, rate, config.model, config.instruction)
+        voices[language] = VoiceConfig(
+            config.voice, rate, config.model, config.instruction, config.voice_sample_gcs_uri
+        )
     call = settings.call
     inactivity_s = app.inactivity_s if call.inactivity_s is None else call.inactivity_s
     return CallProfile(

@@ -6,11 +6,11 @@ of a simulation run inside the call, so that a run repeats byte for byte.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from gateway.audio.formats import Pcm
+from gateway.audio.formats import AudioFormat, Pcm
 from gateway.call.profile import VoiceConfig
 
 VAD_RATE_HZ = 8000
@@ -33,6 +33,28 @@ class Synthesiser(Protocol):
         ...
 
 
+@runtime_checkable
+class StreamingSynthesiser(Synthesiser, Protocol):
+    """A synthesiser that gives speech as it is made, and reads text as it was written.
+
+    It wants neither digits spelled nor letters dropped, and takes whole SSML documents.
+    """
+
+    def stream(
+        self, text: str, voice: VoiceConfig, language: str, audio_format: AudioFormat
+    ) -> AsyncGenerator[Pcm, None]:
+        """Speech of one sentence or SSML document in pieces, PCM at the rate of `audio_format`.
+
+        The format is that of the line: an engine that can make it asks for no other. Raises
+        SpeechError, also after some pieces.
+        """
+        ...
+
+    def unsupported(self, voice: VoiceConfig) -> tuple[str, ...]:
+        """What of an app's entry it cannot honour: names of `SynthesizeSpeechConfig` fields."""
+        ...
+
+
 class Recogniser(Protocol):
     """Makes text of speech."""
 
@@ -40,6 +62,63 @@ class Recogniser(Protocol):
 
     async def recognise(self, pcm: Pcm, rate_hz: int, language: str) -> str:
         """The words of one speech segment, "" where there are none. Raises SpeechError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Words that a streaming recogniser found.
+
+    `final`: they will not change any more; else a later result replaces them. Times are seconds
+    of the caller's audio since the first feed. `language`: as recognised, "" where not told.
+    """
+
+    text: str
+    final: bool
+    start_s: float
+    end_s: float
+    language: str = ""
+
+
+OnHeard = Callable[[Heard], None]
+"""Called in the event loop's thread with each result, in order."""
+
+
+class RecognitionStream(Protocol):
+    """The recognition of one call while it runs."""
+
+    def feed(self, pcm: Pcm) -> None:
+        """Take caller audio, any length in whole samples. Never blocks.
+
+        Where the service takes no audio for long, the oldest is dropped.
+        """
+        ...
+
+    async def words(self, start_s: float, end_s: float) -> str:
+        """All words between two times of the caller's audio, as final as they get.
+
+        Asked when the caller pauses at `end_s`. Raises SpeechError where the stream has lost any
+        of that audio.
+        """
+        ...
+
+    def speak(self, language: str) -> None:
+        """Expect this language from here on."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close; nothing is reported afterwards. May be called twice."""
+        ...
+
+
+@runtime_checkable
+class StreamingRecogniser(Recogniser, Protocol):
+    """A recogniser that hears the caller all the time, not only by segments."""
+
+    def open(
+        self, rate_hz: int, languages: tuple[str, ...], on_heard: OnHeard
+    ) -> RecognitionStream:
+        """A new stream; it expects the first language, and maybe the others."""
         ...
 
 

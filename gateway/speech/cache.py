@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import OrderedDict
+from dataclasses import astuple
 from typing import NamedTuple
 
-from gateway.audio.formats import Pcm
+from gateway.audio.formats import AudioFormat, Pcm
+from gateway.call.profile import VoiceConfig
 
 
 class SpeechKey(NamedTuple):
-    """All that a sentence's sound depends on, within one process."""
+    """All that a sentence's sound depends on.
 
-    text: str
-    speaking_rate: float
+    `format` is what the engine is asked for; the speech is kept as PCM at its rate.
+    """
+
+    engine: str
+    voice: VoiceConfig
     language: str
-    rate_hz: int
+    text: str
+    format: AudioFormat
+
+    @property
+    def digest(self) -> str:
+        """A name for the key from which the text cannot be read, the same in every process."""
+        parts = (self.engine, astuple(self.voice), self.language, self.text, astuple(self.format))
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 class SpeechCache:

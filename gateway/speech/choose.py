@@ -13,7 +13,7 @@ import structlog
 
 from gateway.config import SpeechSettings
 from gateway.errors import ConfigError
-from gateway.speech import hibari, moonshine, nanotts, silero, smart_turn
+from gateway.speech import google_client, hibari, moonshine, nanotts, silero, smart_turn
 from gateway.speech.engines import EnginePlan
 
 _log = structlog.get_logger()
@@ -50,8 +50,20 @@ _TURN = (
 )
 
 
+_CLOUD = {
+    "tts": _Option(
+        "google", lambda: google_client.available("texttospeech_v1"), google_client.INSTALL
+    ),
+    "stt": _Option("google", lambda: google_client.available("speech_v2"), google_client.INSTALL),
+}
+"""Engines that are never taken unasked: they cost money and need an account."""
+
+
 def choose(settings: SpeechSettings) -> EnginePlan:
-    """Names of installed engines for every need. Raises ConfigError (config.speech_engine)."""
+    """Names of installed offline engines for every need. Raises ConfigError (speech_engine).
+
+    Where a cloud engine is asked for, these stand behind it.
+    """
     return EnginePlan(
         tts=_pick("tts", settings.tts, _TTS),
         stt=_pick("stt", settings.stt, _STT),
@@ -61,8 +73,15 @@ def choose(settings: SpeechSettings) -> EnginePlan:
     )
 
 
+def check_cloud(settings: SpeechSettings) -> None:
+    """Raise ConfigError where a cloud engine is asked for and its library is missing."""
+    for need, option in _CLOUD.items():
+        if getattr(settings, need) == option.name and not option.available():
+            raise _missing(need, option)
+
+
 def _pick(need: str, wanted: str, options: tuple[_Option, ...]) -> str:
-    if wanted != "auto":
+    if wanted != "auto" and wanted != "google":
         option = next(option for option in options if option.name == wanted)
         if not option.available():
             raise _missing(need, option)

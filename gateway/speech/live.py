@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import AsyncIterator
 
 import structlog
 
-from gateway.audio.formats import Pcm
+from gateway.audio.formats import AudioFormat, Encoding, Pcm
 from gateway.call.profile import VoiceConfig
 from gateway.config import Settings
 from gateway.errors import SpeechError
-from gateway.speech.base import SpeechServices, VoiceActivity
+from gateway.speech.backed import BackedSynthesiser
+from gateway.speech.base import SpeechServices, Synthesiser, VoiceActivity
 from gateway.speech.cache import SpeechCache, SpeechKey
-from gateway.speech.choose import choose
+from gateway.speech.choose import check_cloud, choose
 from gateway.speech.energy import EnergyActivity
 from gateway.speech.engines import Silence
+from gateway.speech.google_tts import GoogleSynthesiser
 from gateway.speech.jobs import JudgeTurn, Recognise, Speech, Synthesise, Verdict, Words
+from gateway.speech.phrases import Phrases
 from gateway.speech.pool import WorkerPool
 from gateway.speech.vad_thread import SileroThread
 
@@ -32,35 +35,23 @@ class PooledSynthesiser:
     def __init__(self, name: str, pool: WorkerPool, cache_bytes: int) -> None:
         self.name = name
         self._pool = pool
-        self._cache = SpeechCache(cache_bytes)
-        self._under_way: dict[SpeechKey, asyncio.Task[Pcm]] = {}
+        self._phrases = Phrases(self._make, SpeechCache(cache_bytes))
         self._noted: set[str] = set()
 
     async def synthesise(self, text: str, voice: VoiceConfig, language: str, rate_hz: int) -> Pcm:
         """Speech of one prepared sentence at `rate_hz`. Raises SpeechError."""
         self._note(voice.voice)
-        key = SpeechKey(text, voice.speaking_rate, language, rate_hz)
-        if (kept := self._cache.get(key)) is not None:
-            return kept
-        task = self._under_way.get(key)
-        if task is None:
-            task = asyncio.create_task(self._make(key, voice), name="speech-synthesis")
-            self._under_way[key] = task
-            task.add_done_callback(lambda done: self._done(key, done))
-        # A caller that gives up must not take the sentence from the others.
-        return await asyncio.shield(task)
+        spoken = VoiceConfig(speaking_rate=voice.speaking_rate)
+        wanted = AudioFormat(Encoding.LINEAR16, rate_hz)
+        return await self._phrases.whole(SpeechKey(self.name, spoken, language, text, wanted))
 
-    async def _make(self, key: SpeechKey, voice: VoiceConfig) -> Pcm:
-        answer = await self._pool.run(Synthesise(key.text, voice, key.language, key.rate_hz))
+    async def _make(self, key: SpeechKey) -> AsyncIterator[Pcm]:
+        answer = await self._pool.run(
+            Synthesise(key.text, key.voice, key.language, key.format.rate_hz)
+        )
         if not isinstance(answer, Speech):
             raise _wrong(answer)
-        self._cache.put(key, answer.pcm)
-        return answer.pcm
-
-    def _done(self, key: SpeechKey, task: asyncio.Task[Pcm]) -> None:
-        del self._under_way[key]
-        if not task.cancelled():
-            task.exception()  # seen: its callers may all have gone
+        yield answer.pcm
 
     def _note(self, voice: str) -> None:
         if voice and voice not in self._noted and len(self._noted) < 100:
@@ -68,8 +59,8 @@ class PooledSynthesiser:
             _log.debug("speech.voice_ignored", engine=self.name, voice=voice)
 
     async def aclose(self) -> None:
-        """Wait for what is under way; the pool has been closed, so it ends at once."""
-        await asyncio.gather(*self._under_way.values(), return_exceptions=True)
+        """Break off what is under way."""
+        await self._phrases.aclose()
 
 
 class PooledRecogniser:
@@ -109,6 +100,7 @@ class PooledTurnDetector:
 def build(settings: Settings) -> SpeechServices:
     """The services of a live process, not yet started. Raises ConfigError."""
     speech = settings.speech
+    check_cloud(speech)
     plan = choose(speech)
     pool = WorkerPool(
         plan,
@@ -116,13 +108,19 @@ def build(settings: Settings) -> SpeechServices:
         queue_size=speech.queue_size,
         timeout_s=speech.timeout_s,
     )
-    synthesiser = PooledSynthesiser(plan.tts, pool, speech.cache_bytes)
+    offline = PooledSynthesiser(plan.tts, pool, speech.cache_bytes)
+    synthesiser: Synthesiser = offline
+    cloud = GoogleSynthesiser(speech) if speech.tts == "google" else None
+    if cloud is not None:
+        synthesiser = BackedSynthesiser(cloud, offline, speech.google.cool_down_s)
     thread = SileroThread() if plan.vad == "silero" else None
     activity: VoiceActivity = thread or EnergyActivity()
 
     async def close() -> None:
+        if cloud is not None:
+            await cloud.aclose()
         await pool.aclose()
-        await synthesiser.aclose()
+        await offline.aclose()
         if thread is not None:
             await thread.aclose()
 
@@ -131,10 +129,12 @@ def build(settings: Settings) -> SpeechServices:
             if thread is not None:
                 await thread.start()
             await pool.start()
+            if cloud is not None:
+                await cloud.start()
         except BaseException:
             await close()
             raise
-        _log.info("speech.ready", tts=plan.tts, stt=plan.stt, vad=plan.vad, turn=plan.turn)
+        _log.info("speech.ready", tts=synthesiser.name, stt=plan.stt, vad=plan.vad, turn=plan.turn)
 
     return SpeechServices(
         synthesiser=synthesiser,

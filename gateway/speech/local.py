@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from gateway.audio.formats import Pcm
+from gateway.audio.formats import AudioFormat, Encoding, Pcm
 from gateway.call.profile import VoiceConfig
 from gateway.config import Settings
 from gateway.speech.base import SpeechServices, VoiceActivity
@@ -36,7 +36,9 @@ class InlineSynthesiser:
 
     async def synthesise(self, text: str, voice: VoiceConfig, language: str, rate_hz: int) -> Pcm:
         """Speech of one prepared sentence at `rate_hz`. Raises SpeechError."""
-        key = SpeechKey(text, voice.speaking_rate, language, rate_hz)
+        spoken = VoiceConfig(speaking_rate=voice.speaking_rate)
+        wanted = AudioFormat(Encoding.LINEAR16, rate_hz)
+        key = SpeechKey(self.name, spoken, language, text, wanted)
         pcm = self._cache.get(key)
         if pcm is None:
             pcm = shared_engines(self._plan).synthesise(text, voice, language, rate_hz)
@@ -69,7 +71,11 @@ class InlineTurnDetector:
 
 
 def inline(settings: Settings) -> SpeechServices:
-    """The services of a simulation; `start` loads what is not loaded yet. Raises ConfigError."""
+    """The services of a simulation; `start` loads what is not loaded yet. Raises ConfigError.
+
+    A simulation needs no network and repeats to the bit: the offline engine that stands behind a
+    cloud engine takes its place.
+    """
     plan = choose(settings.speech)
     activity: VoiceActivity
     activity = InlineSilero(_silero()) if plan.vad == "silero" else EnergyActivity()

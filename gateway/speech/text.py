@@ -11,6 +11,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from xml.etree import ElementTree
 
 MAX_SENTENCE_CHARS = 200
 """Longest piece that `sentences` returns: about 12 s of speech."""
@@ -71,6 +72,18 @@ def strip_markup(text: str) -> str:
         text = _BORDER_TAG.sub("\n\n", text)
         text = _TAG.sub("", text)
     return html.unescape(text) if "&" in text else text
+
+
+def is_ssml(text: str) -> bool:
+    """Whether `text` is an SSML document: well-formed, rooted in `speak`, declaring nothing."""
+    text = text.strip()
+    if not text.startswith("<") or "<!DOCTYPE" in text.upper():
+        return False
+    try:
+        root = ElementTree.fromstring(text)
+    except ElementTree.ParseError:
+        return False
+    return root.tag.rpartition("}")[2] == "speak"
 
 
 def _ends_here(part: str, found: re.Match[str]) -> bool:
@@ -184,6 +197,11 @@ def _speakable(char: str) -> bool:
     return unicodedata.name(char, "").startswith("LATIN ")
 
 
+def without_markdown(text: str) -> str:
+    """`text` without Markdown signs; of a link its words stay."""
+    return _MARKDOWN.sub("", _LINK.sub(lambda found: found[1], text))
+
+
 def prepare(sentence: str) -> str:
     """One sentence as an engine should read it; "" when it holds nothing that can be spoken.
 
@@ -191,9 +209,7 @@ def prepare(sentence: str) -> str:
     plain ones; telephone numbers, long digit runs and numbers after words such as "account" or
     "code" are spelled digit by digit, with a comma for each group.
     """
-    text = unicodedata.normalize("NFKC", strip_markup(sentence))
-    text = _LINK.sub(lambda found: found[1], text)
-    text = _MARKDOWN.sub("", text)
+    text = without_markdown(unicodedata.normalize("NFKC", strip_markup(sentence)))
     text = "".join(_PUNCTUATION.get(char, char) for char in text)
     text = "".join(char if _speakable(char) else " " for char in text)
     text = _spell_digits(" ".join(text.split()))

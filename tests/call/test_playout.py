@@ -157,7 +157,7 @@ def check_encoding(wire: AudioFormat) -> None:
     line.text("Hi.", 1)
     sent = next(a for a in line.actions if isinstance(a, Synthesize))
     pcm = tone(800, 0.1, wire.rate_hz)
-    assert line.machine.output_rate_hz == wire.rate_hz
+    assert line.machine.output_format == wire
     line.do(line.machine.speech_audio(sent.utterance_id, "Hi.", pcm, line.now))
     out = line.machine.tick(line.now)
     data = [a.data for a in out if isinstance(a, SendAudio)]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from gateway.audio.formats import ALAW_8K, MULAW_8K
+from gateway.call.profile import VoiceConfig
 from gateway.speech.cache import SpeechCache, SpeechKey
 
 
 def key(text: str) -> SpeechKey:
-    return SpeechKey(text, 1.0, "en-US", 8000)
+    return SpeechKey("engine", VoiceConfig(), "en-US", text, MULAW_8K)
 
 
 def test_the_longest_unused_goes_first() -> None:
@@ -34,8 +38,24 @@ def test_a_cache_of_no_bytes_keeps_nothing() -> None:
     assert cache.get(key("a")) is None
 
 
-def test_another_rate_is_another_sound() -> None:
+def test_whatever_changes_the_sound_is_another_key() -> None:
+    one = key("a")
+    others = [
+        one._replace(engine="other"),
+        one._replace(voice=VoiceConfig(voice="b")),
+        one._replace(voice=VoiceConfig(speaking_rate=1.5)),
+        one._replace(language="en-GB"),
+        one._replace(text="b"),
+        one._replace(format=ALAW_8K),
+        one._replace(format=replace(MULAW_8K, rate_hz=16000)),
+    ]
     cache = SpeechCache(100)
-    cache.put(SpeechKey("a", 1.0, "en-US", 8000), bytes(2))
-    assert cache.get(SpeechKey("a", 1.5, "en-US", 8000)) is None
-    assert cache.get(SpeechKey("a", 1.0, "en-US", 16000)) is None
+    cache.put(one, bytes(2))
+    assert all(cache.get(other) is None for other in others)
+    digests = {k.digest for k in (one, *others)}
+    assert len(digests) == len(others) + 1
+    assert key("a").digest == one.digest
+
+
+def test_a_digest_does_not_give_the_text_away() -> None:
+    assert "secret" not in key("secret").digest
