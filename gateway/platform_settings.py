@@ -6,6 +6,7 @@ A dialect with options of its own has a class of its own here; the others take t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
@@ -56,6 +57,63 @@ class TwilioSettings(PlatformSettings):
     """Audio in one media message; longer ones cost less and delay the clear a little."""
 
 
+class AsteriskSettings(PlatformSettings):
+    """Asterisk chan_websocket. `account` and `api_secret` are an ARI user's, `rest_url` its server.
+
+    `username` and `password` are those of `websocket_client.conf`.
+    """
+
+    format: str = "ulaw"
+    """What is spoken before, or without, a MEDIA_START that names a format."""
+    media_url: str = ""
+    """`ws://asterisk:8088/media`: where Asterisk waits for us (`Dial(WebSocket/INCOMING/…)`)."""
+    caller_channel: str = "CALLER_CHANNEL"
+    """Channel variable that holds the caller's channel id, for hang-up, transfer and keys."""
+    stasis: bool = False
+    """True: the caller's channel is in a Stasis application, so ARI may move it and press keys."""
+    transfer_context: str = "default"
+    """Dialplan context in which a transfer's target is an extension (Stasis only)."""
+    trust_query: bool = False
+    """True: custom data is also taken from the address (`v()`), which some versions of Asterisk
+    carry over to the next call."""
+
+
+class ForkSettings(PlatformSettings):
+    """FreeSWITCH mod_audio_fork, and the part that jambonz shares with it."""
+
+    streaming: bool = True
+    """Audio out as binary messages (bidirectional streaming); false: as `playAudio` clips."""
+    in_rate_hz: int = Field(8000, ge=8000, le=48000, multiple_of=8000)
+    """Rate of the caller's audio where the first message does not say it."""
+    out_rate_hz: int = Field(8000, ge=8000, le=48000, multiple_of=8000)
+    """Rate of the audio that is sent; the platform must be told the same."""
+    clip_ms: int = Field(400, ge=100, le=2000, multiple_of=20)
+    """Length of one `playAudio` clip."""
+
+
+class JambonzSettings(ForkSettings):
+    """jambonz `listen`. `account` and `api_secret` open its REST interface at `rest_url`.
+
+    `username` and `password` are what jambonz sends (`wsAuth` and the webhook's).
+    """
+
+
+class AudioStreamSettings(PlatformSettings):
+    """FreeSWITCH mod_audio_stream."""
+
+    playback: Literal["files", "binary"] = "files"
+    """`files`: JSON that the module stores and an ESL application plays (community edition);
+    `binary`: raw audio that the module plays itself."""
+    controlled: bool = False
+    """True: the ESL application obeys our `killAudio`, `disconnect` and `transfer` messages."""
+    rate_hz: int = Field(8000, ge=8000, le=16000, multiple_of=8000)
+    """Rate of both directions where the metadata does not say it."""
+    channels: int = Field(1, ge=1, le=2)
+    """2: `stereo`, of which the first channel is the caller."""
+    clip_ms: int = Field(400, ge=100, le=2000, multiple_of=20)
+    """Length of one file."""
+
+
 class PlatformsSettings(BaseModel):
     """All platforms."""
 
@@ -63,3 +121,8 @@ class PlatformsSettings(BaseModel):
 
     ces: PlatformSettings = PlatformSettings()
     twilio: TwilioSettings = TwilioSettings()
+    asterisk: AsteriskSettings = AsteriskSettings()
+    jambonz: JambonzSettings = JambonzSettings()
+    audio_fork: ForkSettings = ForkSettings()
+    audio_stream: AudioStreamSettings = AudioStreamSettings()
+    raw: PlatformSettings = PlatformSettings()
