@@ -17,7 +17,10 @@ from gateway.errors import ProtocolError
 SESSION_START = "session start"
 REMOTE_DISCONNECTED = "sys.remote-call-disconnected"
 CUSTOMIZED_RESPONSE = "customizedResponse"
+SESSION_LANGUAGE = "sessionLanguage"
+"""Key of our payload by which a runtime says that the conversation goes on in another language."""
 
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
 _BOUNDARY = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _SESSION = re.compile(
     r"^projects/[^/]+/locations/[^/]+/apps/[^/]+/sessions/(?P<id>[a-zA-Z0-9][a-zA-Z0-9_-]{4,62})$"
@@ -62,6 +65,12 @@ def session_id(session: str) -> str:
             where="config.session",
         )
     return match["id"]
+
+
+def language_code(value: object) -> str:
+    """A language code such as `de-DE`; empty where the value is none."""
+    text = value.strip() if isinstance(value, str) else ""
+    return text if _LANGUAGE.fullmatch(text) else ""
 
 
 def context_text(words: str) -> str:

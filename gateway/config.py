@@ -98,6 +98,9 @@ class GoogleSpeechSettings(Section):
     credentials."""
     location: str = "global"
     """Region of the recogniser and of the recognition endpoint, such as `eu` or `us-central1`."""
+    language_variable: str = "language"
+    """Session variable whose value, a code such as `de-DE`, is the language of the conversation:
+    from the next utterance on, voice and recogniser follow it."""
     recognizer: str = "_"
     """Id of a recogniser of the project; `_` is the one that needs no set-up."""
     model: str = "telephony"

@@ -64,6 +64,7 @@ class AgentSession:
             start_async=self._start_async,
         )
         self._client = ClientCalls()
+        self._language = engine.app.language
         self._link: Link | None = None
         self._unsent: list[dict[str, Any]] = []
         self._turn: Turn | None = None
@@ -204,7 +205,7 @@ class AgentSession:
     async def _run(self, parts: list[Part], hangup: bool) -> None:
         conversation = self._conversation
         conversation.turn_index += 1
-        turn = self._turn = Turn(conversation.turn_index, self._send)
+        turn = self._turn = Turn(conversation.turn_index, self._say)
         try:
             await loop.run_turn(conversation, turn, self._client, parts)
         except TurnCancelled:
@@ -226,6 +227,17 @@ class AgentSession:
             await self._end(turn.end_metadata)
         elif hangup:
             await self._end({"reason": "remote_disconnected"})
+
+    async def _say(self, message: dict[str, Any]) -> None:
+        """Send an output of a turn, after the language that it is in where that has changed."""
+        variable = self._engine.settings.call.language_variable
+        language = bidi.language_code(self._conversation.state.get(variable))
+        if language and language != self._language:
+            self._language = language
+            turn = message["sessionOutput"]["turnIndex"]
+            payload = {bidi.SESSION_LANGUAGE: language}
+            await self._send({"sessionOutput": {"payload": payload, "turnIndex": turn}})
+        await self._send(message)
 
     async def _say_sorry(self, turn: Turn) -> None:
         try:

@@ -22,6 +22,10 @@ from gateway.call.transcript import Speaker
 from gateway.channels.base import UserTranscript
 
 
+def _has_words(text: str) -> bool:
+    return any(character.isalnum() for character in text)
+
+
 class Attending:
     """Takes what the caller does and gives it to the runtime."""
 
@@ -89,18 +93,40 @@ class Attending:
         segment.counts = True
         segment.barged = self._barge_in("speech")
 
+    def words(self, text: str, start_s: float, end_s: float) -> None:
+        """Words that a streaming recogniser hears while they are said: they interrupt."""
+        desk = self._desk
+        if desk.listening is None or not desk.conversing or not _has_words(text):
+            return
+        self.handle(desk.listening.words(text, start_s, end_s, desk.now))
+        segment = desk.listening.segment
+        if segment is None:
+            return
+        if not segment.counts:
+            self._judge(segment)
+        elif desk.profile.barge_in.by_speech and not self._protected():
+            segment.barged = self._barge_in("speech") or segment.barged
+
     def _ask(self, ask: Ask) -> None:
         listening = self._desk.listening
         assert listening is not None
         self._desk.out.append(
-            Recognise(ask.ask_id, ask.pcm, listening.rate_hz, self._desk.language, ask.ask_complete)
+            Recognise(
+                ask.ask_id,
+                ask.pcm,
+                listening.rate_hz,
+                self._desk.language,
+                ask.ask_complete,
+                ask.start_s,
+                ask.end_s,
+            )
         )
 
     def _understood(self, segment: Segment, text: str) -> None:
         desk = self._desk
         if not desk.conversing:
             return
-        if any(character.isalnum() for character in text):
+        if _has_words(text):
             self._transcribe(text, final=True)
             desk.transcript.add(desk.now, Speaker.CALLER, text, desk.turn.last)
             if desk.profile.barge_in_by_speech:

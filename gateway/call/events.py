@@ -199,6 +199,7 @@ class Recognise:
 
     The answer goes to `recognised(segment_id, text, complete)`. `ask_complete`: also judge
     whether the caller has finished (the turn detector).
+    It lies between `start_s` and `end_s` of the caller's audio, for a recogniser that hears it all.
     """
 
     segment_id: int
@@ -208,6 +209,8 @@ class Recognise:
     ask_complete: bool
 
 
+    start_s: float
+    end_s: float
 @dataclass(frozen=True, slots=True)
 class Record:
     """One line of the timeline. `t`: seconds of the engine's clock (heard time for playout)."""

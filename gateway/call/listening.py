@@ -23,6 +23,10 @@ STALL_S = 1.0
 """With no window for this long, speech counts as over: the platform stopped sending."""
 ANSWER_WAIT_S = 25.0
 """Longest wait for the recogniser; then the piece counts as having no words."""
+MISSED_S = 2.0
+"""How far back the start of words may lie that the voice detector has missed."""
+LATE_WORDS_S = 0.2
+"""Words that end this soon after a segment still belong to it."""
 EPSILON_S = 1e-6
 
 
@@ -54,6 +58,8 @@ class Cue(Enum):
     """Silent for `end_silence_s`, or no more windows."""
     COMPLETE = auto()
     """The turn detector says that the caller has finished."""
+    WORDS = auto()
+    """The recogniser hears words while the voice detector hears nothing."""
 
 
 _H, _C = Hearing, Cue
@@ -66,6 +72,7 @@ TRANSITIONS: dict[tuple[Hearing, Cue], Hearing] = {
     (_H.QUIET, _C.PAUSE): _H.QUIET,
     (_H.QUIET, _C.END): _H.QUIET,
     (_H.QUIET, _C.COMPLETE): _H.QUIET,
+    (_H.QUIET, _C.WORDS): _H.SPEAKING,
     (_H.ONSET, _C.LOUD): _H.ONSET,
     (_H.ONSET, _C.MIDDLE): _H.QUIET,
     (_H.ONSET, _C.SOFT): _H.QUIET,
@@ -73,6 +80,7 @@ TRANSITIONS: dict[tuple[Hearing, Cue], Hearing] = {
     (_H.ONSET, _C.PAUSE): _H.ONSET,
     (_H.ONSET, _C.END): _H.QUIET,
     (_H.ONSET, _C.COMPLETE): _H.ONSET,
+    (_H.ONSET, _C.WORDS): _H.SPEAKING,
     (_H.SPEAKING, _C.LOUD): _H.SPEAKING,
     (_H.SPEAKING, _C.MIDDLE): _H.SPEAKING,
     (_H.SPEAKING, _C.SOFT): _H.HUSHED,
@@ -81,6 +89,7 @@ TRANSITIONS: dict[tuple[Hearing, Cue], Hearing] = {
     (_H.SPEAKING, _C.END): _H.QUIET,
     # A verdict on a pause that is over says nothing.
     (_H.SPEAKING, _C.COMPLETE): _H.SPEAKING,
+    (_H.SPEAKING, _C.WORDS): _H.SPEAKING,
     (_H.HUSHED, _C.LOUD): _H.SPEAKING,
     (_H.HUSHED, _C.MIDDLE): _H.HUSHED,
     (_H.HUSHED, _C.SOFT): _H.HUSHED,
@@ -88,6 +97,8 @@ TRANSITIONS: dict[tuple[Hearing, Cue], Hearing] = {
     (_H.HUSHED, _C.PAUSE): _H.PAUSED,
     (_H.HUSHED, _C.END): _H.QUIET,
     (_H.HUSHED, _C.COMPLETE): _H.HUSHED,
+    # Words are told late: those of a pause were said before it.
+    (_H.HUSHED, _C.WORDS): _H.HUSHED,
     (_H.PAUSED, _C.LOUD): _H.SPEAKING,
     (_H.PAUSED, _C.MIDDLE): _H.PAUSED,
     (_H.PAUSED, _C.SOFT): _H.PAUSED,
@@ -95,6 +106,7 @@ TRANSITIONS: dict[tuple[Hearing, Cue], Hearing] = {
     (_H.PAUSED, _C.PAUSE): _H.PAUSED,
     (_H.PAUSED, _C.END): _H.QUIET,
     (_H.PAUSED, _C.COMPLETE): _H.QUIET,
+    (_H.PAUSED, _C.WORDS): _H.PAUSED,
 }
 
 
@@ -155,6 +167,8 @@ class Ask:
     ask_id: int
     pcm: Pcm
     ask_complete: bool
+    start_s: float
+    end_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +310,8 @@ class Listening:
     def _ask_tail(self, segment: Segment, *, ask_complete: bool) -> Ask:
         self._asks += 1
         segment.probe = Piece(self._asks)
-        return Ask(self._asks, self._cut(segment.tail_s, self._position_s), ask_complete)
+        start_s, end_s = segment.tail_s, self._position_s
+        return Ask(self._asks, self._cut(start_s, end_s), ask_complete, start_s, end_s)
 
     def _take_probe(self, segment: Segment) -> Piece:
         assert segment.probe is not None
@@ -338,6 +353,23 @@ class Listening:
                 if piece.ask_id == ask_id:
                     piece.text = text
         yield from self._deliver()
+
+    def words(self, text: str, start_s: float, end_s: float, now: float) -> Iterator[ListenEvent]:
+        """Words that a streaming recogniser hears between two positions, not final yet.
+
+        Where the voice detector missed their sound, they begin a segment themselves.
+        """
+        segment = self.segment
+        if segment is None:
+            if end_s < self._spent_s + LATE_WORDS_S:
+                return
+            self._step(Cue.WORDS)
+            self._window_at = now
+            begin_s = max(start_s, end_s - MISSED_S, self._spent_s, 0.0)
+            segment = self.segment = Segment(begin_s, begin_s)
+            yield SpeechStarted(segment)
+        if segment.counts:
+            yield Partial(text)
 
     def poll(self, now: float) -> Iterator[ListenEvent]:
         """Move to `now`: end speech whose audio stopped coming, and waits that took too long."""

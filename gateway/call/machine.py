@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.audio.formats import AudioFormat, Encoding, Pcm
-from gateway.bidi import REMOTE_DISCONNECTED, SESSION_START
+from gateway.bidi import REMOTE_DISCONNECTED, SESSION_LANGUAGE, SESSION_START, language_code
 from gateway.call import life
 from gateway.call.attending import Attending
 from gateway.call.desk import Desk
@@ -43,9 +43,14 @@ from gateway.channels.base import (
     Ended,
     EndReason,
     EventIn,
+    FlowControl,
     GoAway,
     Hangup,
     MarkReached,
+    ParamsUpdated,
+    Paused,
+    PlaybackIdle,
+    Resumed,
     Started,
     TextIn,
     ToolResponsesIn,
@@ -96,6 +101,11 @@ class CallMachine:
         return playout.format if playout is not None else AudioFormat(Encoding.LINEAR16, 8000)
 
     @property
+    def _bed_whole_call(self) -> bool:
+        ambience = self._desk.profile.ambience
+        return ambience is None or ambience.whole_call
+
+    @property
     def transcript(self) -> Transcript:
         """What both sides have heard of each other."""
         return self._desk.transcript
@@ -107,15 +117,23 @@ class CallMachine:
 
     # ---- the channel
 
-    def started(self, event: Started, now: float) -> list[Action]:
-        """The platform has started the call: open the runtime."""
+    def started(
+        self, event: Started, now: float, capabilities: Capabilities | None = None
+    ) -> list[Action]:
+        """The platform has started the call: open the runtime.
+
+        `capabilities`: the record as the start has refined it.
+        """
         desk = self._begin(now)
         if desk is None or desk.life is not Life.IDLE:
             return self._done()
+        desk.capabilities = capabilities or desk.capabilities
         self._step(LifeEvent.STARTED)
         profile, capabilities = desk.profile, desk.capabilities
         desk.started = event
         desk.language = event.language or profile.language
+        if profile.language_variable in profile.variables:
+            self._switch_language(event.custom.get(profile.language_variable))
         self._record_start()
         if event.in_format is not None:
             desk.listening = Listening(profile, event.in_format.rate_hz)
@@ -131,9 +149,12 @@ class CallMachine:
                 native_clear=capabilities.clear is ClearBy.NATIVE,
                 mark_grace_s=profile.mark_grace_s,
                 continuous=capabilities.continuous,
+                fade_ms=profile.fade_ms,
+                idle_marks=capabilities.marks is Marks.IDLE,
+                message_s=capabilities.min_message_ms / 1000,
             )
             if self._bed:
-                desk.playout.set_bed(self._bed)
+                desk.playout.set_bed(self._bed, self._bed_whole_call)
         self._limit_at = desk.now + profile.max_call_s
         self._answer_by = desk.now + profile.start_timeout_s
         self._open_runtime(event)
@@ -183,11 +204,24 @@ class CallMachine:
                     self._attending.reconsider()
             case DtmfIn(digits):
                 self._attending.keys(digits)
+            case FlowControl(can_send):
+                if desk.playout is not None:
+                    desk.playout.blocked = not can_send
+            case Paused() | Resumed():
+                self._hold(isinstance(event, Paused))
+            case PlaybackIdle():
+                if desk.playout is not None:
+                    desk.playout.ran_dry(desk.now)
+                    self._speaking.advance()
+                    self._attending.reconsider()
+            case ParamsUpdated(language, custom):
+                self._update(language, custom)
             case TextIn(text, will_continue):
                 self._attending.text(text, will_continue)
             case EventIn(name) if desk.conversing:
                 desk.say_event(name)
             case VariablesIn(variables) if desk.conversing:
+                self._switch_language(variables.get(desk.profile.language_variable))
                 desk.say_variables(variables)
             case ToolResponsesIn(items) if desk.conversing:
                 desk.say_tool_responses(items)
@@ -196,6 +230,22 @@ class CallMachine:
             case _:
                 pass
         return self._done()
+
+    def _hold(self, on_hold: bool) -> None:
+        desk = self._desk
+        desk.on_hold = on_hold
+        if desk.playout is not None:
+            if on_hold:
+                desk.playout.freeze(desk.now)
+            else:
+                desk.playout.thaw(desk.now)
+
+    def _update(self, language: str, custom: Mapping[str, Any]) -> None:
+        desk = self._desk
+        desk.language = language or desk.language
+        variables = {k: v for k, v in custom.items() if k in desk.profile.variables}
+        if variables and desk.conversing:
+            desk.say_variables(variables)
 
     def transport_lost(self, now: float) -> list[Action]:
         """The socket is gone."""
@@ -234,6 +284,29 @@ class CallMachine:
                 desk.listening.answer(segment_id, text.strip(), complete, desk.now)
             )
         return self._done()
+
+    def interim(self, text: str, start_s: float, end_s: float, now: float) -> list[Action]:
+        """Words that a streaming recogniser hears, between two positions of the caller's audio.
+
+        They interrupt the agent. The caller's turn is made of what `recognised` brings.
+        """
+        if self._begin(now) is not None:
+            self._attending.words(text.strip(), start_s, end_s)
+        return self._done()
+
+    def speak_language(self, language: str, now: float) -> list[Action]:
+        """The conversation goes on in another language: voice and recogniser follow from here."""
+        if self._begin(now) is not None:
+            self._switch_language(language)
+        return self._done()
+
+    def _switch_language(self, value: object) -> None:
+        self._desk.language = language_code(value) or self._desk.language
+
+    @property
+    def language(self) -> str:
+        """Language that is spoken now."""
+        return self._desk.language
 
     def recognise_failed(self, segment_id: int, error_code: str, now: float) -> list[Action]:
         """The recogniser failed: the piece counts as having no words.
@@ -294,6 +367,12 @@ class CallMachine:
                 self._record_output("text", turn, current, text=text)
             case RuntimePayload(payload, turn):
                 self._record_output("payload", turn, current, payload=dict(payload))
+                if current and SESSION_LANGUAGE in payload:
+                    self._switch_language(payload[SESSION_LANGUAGE])
+                    rest = {k: v for k, v in payload.items() if k != SESSION_LANGUAGE}
+                    if not rest:
+                        return
+                    output = RuntimePayload(rest, turn)
             case RuntimeToolCalls(_, turn):
                 self._record_output("toolCalls", turn, current)
             case RuntimeAudio(_, turn):
@@ -326,6 +405,10 @@ class CallMachine:
             self._end_by = desk.now + desk.profile.drain_s
             desk.turn.session_over()
             self._speaking.cancel_music()
+            wish = read_wish(metadata)
+            if wish.transfer and wish.message:
+                self._farewell_by = desk.now + FAREWELL_WAIT_S
+                self._speaking.farewell(wish.message)
 
     def runtime_lost(self, code: str, message: str, now: float) -> list[Action]:
         """The runtime failed or went away: the caller hears the fallback, then hangs up."""
@@ -381,11 +464,11 @@ class CallMachine:
         return self._done()
 
     def ambience(self, pcm_loop: Pcm, now: float) -> list[Action]:
-        """Play this loop (output rate, final level) under the whole call from now on."""
+        """Play this loop (output rate, final level) from now on, as the profile says when."""
         if self._begin(now) is not None:
             self._bed = pcm_loop
             if self._desk.playout is not None:
-                self._desk.playout.set_bed(pcm_loop)
+                self._desk.playout.set_bed(pcm_loop, self._bed_whole_call)
         return self._done()
 
     # ---- time
@@ -512,10 +595,10 @@ class CallMachine:
             if able or wish.escalated:
                 reason = EndReason.TRANSFERRED
             if able:
-                desk.command(Transfer(target, metadata))
+                desk.command(Transfer(target, metadata, wish.outputs))
                 self._finish(reason)
                 return
-        desk.command(Hangup(reason, metadata))
+        desk.command(Hangup(reason, metadata, wish.outputs))
         self._finish(reason)
 
     def _finish(self, reason: EndReason, *, hang_up: bool = False) -> None:

@@ -64,3 +64,7 @@ class CallProfile:
     max_segment_s: float = 30.0
     noise_limit_s: float = 8.0
     """Voice activity without words defers the inactivity tick at most this long."""
+    language_variable: str = ""
+    """Session variable that names the language of the conversation."""
+    languages: tuple[str, ...] = ()
+    """Languages besides the first that callers may change to by speaking them."""

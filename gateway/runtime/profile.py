@@ -32,6 +32,8 @@ def call_profile(app: App, settings: Settings) -> CallProfile:
         language=app.language,
         voices=voices,
         variables=frozenset(app.variable_declarations),
+        language_variable=call.language_variable,
+        languages=_other_languages(app),
         inactivity_s=inactivity_s or None,
         disable_barge_in=audio.barge_in_config.disable_barge_in
         or app.channel_profile.disable_barge_in_control,
@@ -52,3 +54,10 @@ def call_profile(app: App, settings: Settings) -> CallProfile:
         pause_s=call.pause_s,
         end_silence_s=call.end_silence_s,
     )
+
+
+def _other_languages(app: App) -> tuple[str, ...]:
+    settings = app.definition.language_settings
+    if not settings.enable_multilingual_support:
+        return ()
+    return tuple(code for code in settings.supported_language_codes if code != app.language)
