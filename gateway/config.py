@@ -74,9 +74,33 @@ class CallSettings(Section):
     """Defaults of every call; see `gateway.call.profile`."""
 
     lead_ms: int = Field(100, ge=20, le=2000)
-    barge_in_by_speech: bool = True
+    barge_in: Literal["vad", "words", "both", "dtmf", "off"] = "vad"
+    """What interrupts the agent: voice, recognised words, either of them, only keys, nothing.
+    Keys do in all but the last."""
+    barge_in_words: int = Field(1, ge=1)
+    """Words that it takes where words interrupt."""
+    echo_guard: float = Field(0.1, ge=0, lt=1)
+    """Added to `vad_start` while the agent speaks, against its echo in the caller's line."""
+    echo_guard_windows: int = Field(0, ge=0)
+    """Windows of 32 ms that voice must last longer while the agent speaks."""
+    back_channel: dict[str, list[str]] = {}
+    """Words that show attention and do not interrupt, by language (`en: [right, I see]`), in
+    place of the built-in list; they count where words interrupt or speech is resumed."""
+    resume_after_noise: bool = False
+    """Go on where a sound that interrupted turns out to hold no words."""
+    resume_wait_s: float = Field(3.0, gt=0)
+    """Longest wait for those words."""
+    fade_ms: float = Field(10.0, ge=5, le=20)
+    """Fade of what is cut off."""
+    ambience: Literal["call", "speech", "off"] = "call"
+    """Whether the app's ambient sound runs the whole call, only under the agent's words, or not."""
+    keys_under_protection: Literal["auto", "keep", "ignore"] = "auto"
+    """Keys pressed under protected audio; auto: kept where the response asks for keys."""
     inactivity_s: float | None = None
     """Overrides the app's inactivityTimeout."""
+    language_variable: str = "language"
+    """Session variable whose value, a code such as `de-DE`, is the language of the conversation:
+    from the next utterance on, voice and recogniser follow it."""
     dtmf_finish_digit: str = "#"
     dtmf_timeout_s: float = Field(3.0, gt=0)
     dtmf_max_digits: int = Field(32, ge=1)
@@ -86,6 +110,11 @@ class CallSettings(Section):
     vad_stop: float = Field(0.35, gt=0, lt=1)
     pause_s: float = Field(0.2, gt=0)
     end_silence_s: float = Field(0.7, gt=0)
+    """Silence that ends the caller's turn, whatever the turn detector says."""
+    number_silence_s: float = Field(1.5, gt=0)
+    """The same in the middle of a number."""
+    faint_words: bool = True
+    """Ask the recogniser also about short sounds that voice activity does not take for speech."""
     fallback_message: str = "Sorry, something went wrong. Please call again later."
     shutdown_message: str = "This service is closing now. Please call again later. Goodbye."
 
@@ -98,9 +127,6 @@ class GoogleSpeechSettings(Section):
     credentials."""
     location: str = "global"
     """Region of the recogniser and of the recognition endpoint, such as `eu` or `us-central1`."""
-    language_variable: str = "language"
-    """Session variable whose value, a code such as `de-DE`, is the language of the conversation:
-    from the next utterance on, voice and recogniser follow it."""
     recognizer: str = "_"
     """Id of a recogniser of the project; `_` is the one that needs no set-up."""
     model: str = "telephony"

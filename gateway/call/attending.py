@@ -87,7 +87,7 @@ class Attending:
         desk = self._desk
         if not desk.conversing or self._protected():
             return
-        if not desk.profile.barge_in_by_speech:
+        if not desk.profile.barge_in.by_speech:
             segment.counts = self._speaking.sounding() is None
             return
         segment.counts = True
@@ -129,7 +129,7 @@ class Attending:
         if _has_words(text):
             self._transcribe(text, final=True)
             desk.transcript.add(desk.now, Speaker.CALLER, text, desk.turn.last)
-            if desk.profile.barge_in_by_speech:
+            if desk.profile.barge_in.by_speech:
                 # Words given into an answer that began meanwhile make that answer out of date.
                 self._barge_in("speech")
             desk.say_text(text)
@@ -204,6 +204,7 @@ class Attending:
             and turn.any_completed
             and not turn.is_open
             and not turn.caller_open
+            and not desk.on_hold
             and (desk.playout is None or desk.playout.idle)
             and not desk.keypad.collecting
         )

@@ -1,7 +1,7 @@
 """What a payload says about how its audio is to be played.
 
-`audioUri` (with interruptable, cancellable, transcript, loop, gainDb) and `customizedResponse`
-are read here; everything else belongs to the client. A wrong type is a problem that is reported
+`audioUri` (with interruptable, cancellable, transcript, loop, gainDb, fadeMs), `customizedResponse`
+and `sendDtmf` are read here; everything else belongs to the client. A wrong type is a problem that is reported
 and never a reason to drop what can still be used.
 """
 
@@ -13,14 +13,28 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gateway.bidi import CUSTOMIZED_RESPONSE, get
+from gateway.channels.base import DTMF_KEYS
 
 INTERRUPTABLE_SPELLINGS = ("interruptable", "interrupable", "interruptible")
 TIMEOUT_MODES_S = {"short": 1.0, "mid": 3.0, "long": 5.0}
 GAIN_MIN_DB, GAIN_MAX_DB = -60.0, 20.0
+FADE_MAX_MS = 5000.0
 MAX_TIMEOUT_S = 60.0
+SEND_DTMF = "sendDtmf"
+MAX_KEYS = 64
 _AUDIO_KEYS = frozenset(
-    {"audioUri", "cancellable", "transcript", "loop", "gainDb", *INTERRUPTABLE_SPELLINGS}
+    {
+        "audioUri",
+        "cancellable",
+        "transcript",
+        "loop",
+        "gainDb",
+        "fadeMs",
+        SEND_DTMF,
+        *INTERRUPTABLE_SPELLINGS,
+    }
 )
+_SNAKE_KEYS = frozenset({"audio_uri", "send_dtmf", "gain_db", "fade_ms"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +52,13 @@ class Policy:
     """How one utterance may be treated."""
 
     interruptable: bool = True
+    said: bool = False
+    """The payload itself says whether it is interruptable: that outranks the app's default."""
     cancellable: bool = False
     loop: bool = False
     gain_db: float = 0.0
+    fade_ms: float = 0.0
+    """Length of its fades: in at the start, out at the end or when it is cancelled."""
     transcript: str = ""
     """What is said in the audio, for the agent's context and for a file that cannot be played."""
     dtmf: DtmfPolicy | None = None
@@ -50,11 +68,13 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to play for a payload: a file (`uri`) or words (`text`), or neither."""
+    """What to play for a payload: a file (`uri`), words (`text`), `keys`, or nothing."""
 
     policy: Policy
     uri: str = ""
     text: str = ""
+    keys: str = ""
+    """Keys to press towards the far end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +142,14 @@ def read_payload(payload: Mapping[str, Any]) -> Reading:
         plan, found = _audio(payload)
         plans.append(plan)
         problems += found
+    keys = get(payload, SEND_DTMF)
+    if keys is not None:
+        ours = True
+        pressed = keys.strip().upper() if isinstance(keys, str) else ""
+        if 0 < len(pressed) <= MAX_KEYS and DTMF_KEYS.issuperset(pressed):
+            plans.append(Plan(Policy(interruptable=False), keys=pressed))
+        else:
+            problems.append(f"{SEND_DTMF} is not a text of 1 to {MAX_KEYS} keys 0-9 * # A-D")
     return Reading(ours, tuple(plans), tuple(problems))
 
 
@@ -129,18 +157,16 @@ def _audio(payload: Mapping[str, Any]) -> tuple[Plan, list[str]]:
     fields = _Fields(payload)
     uri = (fields.text("audioUri", "") or "").strip()
     transcript = (fields.text("transcript", "") or "").strip()
-    interruptable = True
-    for spelling in INTERRUPTABLE_SPELLINGS:
-        if spelling in payload:
-            interruptable = fields.flag(spelling, True)
-            break
+    spelling = next((s for s in INTERRUPTABLE_SPELLINGS if payload.get(s) is not None), "")
     policy = Policy(
-        interruptable=interruptable,
+        interruptable=fields.flag(spelling, True) if spelling else True,
+        said=isinstance(payload.get(spelling), bool),
         cancellable=fields.flag("cancellable", False),
         loop=fields.flag("loop", False),
         gain_db=fields.number("gainDb", 0.0, GAIN_MIN_DB, GAIN_MAX_DB),
+        fade_ms=fields.number("fadeMs", 0.0, 0.0, FADE_MAX_MS),
         transcript=transcript,
-        extra={k: v for k, v in payload.items() if k not in _AUDIO_KEYS and k != "gain_db"},
+        extra={k: v for k, v in payload.items() if k not in _AUDIO_KEYS | _SNAKE_KEYS},
     )
     if policy.loop and not policy.cancellable:
         # It would hold up everything behind it for ever.

@@ -4,6 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class BargeIn(StrEnum):
+    """What of the caller interrupts the agent."""
+
+    VAD = "vad"
+    """Voice, before its words are known; and keys."""
+    WORDS = "words"
+    """So many words as the recogniser finds them; and keys."""
+    BOTH = "both"
+    """Voice or words, whichever comes first; and keys."""
+    DTMF = "dtmf"
+    """Keys only."""
+    OFF = "off"
+
+    @property
+    def by_voice(self) -> bool:
+        """Whether voice activity is enough."""
+        return self is BargeIn.VAD or self is BargeIn.BOTH
+
+    @property
+    def by_words(self) -> bool:
+        """Whether words that come while the agent speaks are enough."""
+        return self is BargeIn.WORDS or self is BargeIn.BOTH
+
+    @property
+    def by_speech(self) -> bool:
+        """Whether speech interrupts in any way."""
+        return self.by_voice or self.by_words
+
+
+class ProtectedKeys(StrEnum):
+    """What becomes of keys that are pressed under protected audio."""
+
+    AUTO = "auto"
+    """They count where the response asks for keys; else they are ignored."""
+    KEEP = "keep"
+    IGNORE = "ignore"
+
+
+@dataclass(frozen=True, slots=True)
+class AmbientSound:
+    """The sound under a call. `source`: the name of a built-in sound, or the uri of a file."""
+
+    source: str
+    builtin: bool
+    gain_db: float = 0.0
+    whole_call: bool = True
+    """False: only under the agent's words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +76,40 @@ class CallProfile:
     voices: Mapping[str, VoiceConfig] = field(default_factory=dict)
     variables: frozenset[str] = frozenset()
     """Names that the app declares: only these travel from the platform's custom parameters."""
+    language_variable: str = ""
+    """Session variable that names the language of the conversation."""
+    languages: tuple[str, ...] = ()
+    """Languages besides the first that callers may change to by speaking them."""
 
     # --- from audioProcessingConfig and the channel profile
     inactivity_s: float | None = None
     disable_barge_in: bool = False
+    """The app's default: nothing is interruptable that does not say so itself."""
+    forbid_barge_in: bool = False
+    """The channel's word: nothing is interruptable at all."""
     barge_in_awareness: bool = False
     disable_dtmf: bool = False
+    ambience: AmbientSound | None = None
 
     # --- from the operator's settings
     lead_ms: int = 100
-    barge_in_by_speech: bool = True
+    barge_in: BargeIn = BargeIn.VAD
+    barge_in_words: int = 1
+    """Words that interrupt, where words do."""
+    echo_guard: float = 0.0
+    """How much surer than `vad_start` a voice must be while the agent speaks."""
+    echo_guard_windows: int = 0
+    """How many more windows it must last then."""
+    back_channel: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Own lists of words that show attention and do not interrupt, by language; see
+    `gateway.call.backchannel`."""
+    resume_after_noise: bool = False
+    """Fall silent for voice, and go on where that turns out to be no words."""
+    resume_wait_s: float = 3.0
+    """Longest silence of that kind."""
+    fade_ms: float = 10.0
+    """Fade of what is cut."""
+    keys_under_protection: ProtectedKeys = ProtectedKeys.AUTO
     dtmf_finish_digit: str = "#"
     dtmf_timeout_s: float = 3.0
     dtmf_max_digits: int = 32
@@ -61,10 +135,10 @@ class CallProfile:
     """Silence after which the turn detector is asked."""
     end_silence_s: float = 0.7
     """Silence after which the turn is over, whatever the detector said."""
+    number_silence_s: float = 1.5
+    """The same in the middle of a number."""
+    faint_words: bool = True
+    """Ask the recogniser also about short sounds that voice activity does not take for speech."""
     max_segment_s: float = 30.0
     noise_limit_s: float = 8.0
     """Voice activity without words defers the inactivity tick at most this long."""
-    language_variable: str = ""
-    """Session variable that names the language of the conversation."""
-    languages: tuple[str, ...] = ()
-    """Languages besides the first that callers may change to by speaking them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from gateway.audio.fades import rising
 from gateway.audio.formats import FRAME_MS, Pcm
 from gateway.call.events import Source
 from gateway.call.policy import Policy
@@ -55,6 +56,8 @@ class Utterance:
     frame_bytes: int
     text: str = ""
     uri: str = ""
+    keys: str = ""
+    """Keys that are pressed in its place."""
     farewell: bool = False
     """Spoken by the gateway itself, not by the agent."""
     finished: bool = False
@@ -78,6 +81,9 @@ class Utterance:
     sentences: list[Sentence] = field(default_factory=list)
     _going_on: Sentence | None = None
     _residue: bytes = b""
+    _rise_from: int = 0
+    _rise_until: int = 0
+    """The stretch that fades in."""
     _index: int = 0
     _offset: int = 0
     """Where chunk `_index` starts."""
@@ -151,7 +157,7 @@ class Utterance:
     def take(self, slot: int) -> Pcm | None:
         """The next frame, to be played in `slot`; None while there is none."""
         if self._loops:
-            frame = self._looped()
+            frame = self._looped(self.position, self.frame_bytes)
         elif self.position < self.total:
             chunk = self.chunks[self._index]
             start = self.position - self._offset
@@ -161,6 +167,9 @@ class Utterance:
                 self._offset += len(chunk.pcm)
         else:
             return None
+        if self._rise_from <= self.position < self._rise_until:
+            start = self.position - self._rise_from
+            frame = rising(frame, start, self._rise_until - self._rise_from)
         runs = self.runs
         if runs and runs[-1].slot + runs[-1].frames == slot:
             runs[-1].frames += 1
@@ -171,14 +180,36 @@ class Utterance:
         self.position += self.frame_bytes
         return frame
 
-    def _looped(self) -> Pcm:
-        """A frame of a file that repeats without a gap: the padding is left out."""
+    def _looped(self, position: int, size: int) -> Pcm:
+        """A stretch of a file that repeats without a gap: the padding is left out."""
         chunk = self.chunks[0]
-        start = self.position % chunk.length
-        frame = chunk.pcm[start : min(start + self.frame_bytes, chunk.length)]
-        while len(frame) < self.frame_bytes:
-            frame += chunk.pcm[: min(self.frame_bytes - len(frame), chunk.length)]
-        return frame
+        start = position % chunk.length
+        stretch = chunk.pcm[start : min(start + size, chunk.length)]
+        while len(stretch) < size:
+            stretch += chunk.pcm[: min(size - len(stretch), chunk.length)]
+        return stretch
+
+    def peek(self, position: int, size: int) -> Pcm:
+        """What sounds from `position` on, shorter where there is no more."""
+        if self._loops:
+            return self._looped(position, size)
+        found = b""
+        start = 0
+        for chunk in self.chunks:
+            end = start + len(chunk.pcm)
+            if end > position:
+                piece = chunk.pcm[position - start : position - start + size]
+                found += piece
+                size -= len(piece)
+                if not size:
+                    break
+                position = end
+            start = end
+        return found
+
+    def rise(self, start: int, size: int) -> None:
+        """Fade in over the `size` bytes from `start` on."""
+        self._rise_from, self._rise_until = start, start + size
 
     def rewind(self, heard: int) -> None:
         """What was sent beyond `heard` is gone: send it again from there, in whole frames."""

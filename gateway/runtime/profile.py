@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.agent.app import App
-from gateway.call.profile import CallProfile, VoiceConfig
+from gateway.call.profile import BargeIn, CallProfile, ProtectedKeys, VoiceConfig
 from gateway.config import Settings
 from gateway.errors import AppError
 
@@ -35,12 +35,20 @@ def call_profile(app: App, settings: Settings) -> CallProfile:
         language_variable=call.language_variable,
         languages=_other_languages(app),
         inactivity_s=inactivity_s or None,
-        disable_barge_in=audio.barge_in_config.disable_barge_in
-        or app.channel_profile.disable_barge_in_control,
+        disable_barge_in=audio.barge_in_config.disable_barge_in,
+        forbid_barge_in=app.channel_profile.disable_barge_in_control,
         barge_in_awareness=audio.barge_in_config.barge_in_awareness,
         disable_dtmf=app.channel_profile.disable_dtmf,
         lead_ms=call.lead_ms,
-        barge_in_by_speech=call.barge_in_by_speech,
+        barge_in=BargeIn(call.barge_in),
+        barge_in_words=call.barge_in_words,
+        echo_guard=call.echo_guard,
+        echo_guard_windows=call.echo_guard_windows,
+        back_channel={k: tuple(v) for k, v in call.back_channel.items()},
+        resume_after_noise=call.resume_after_noise,
+        resume_wait_s=call.resume_wait_s,
+        fade_ms=call.fade_ms,
+        keys_under_protection=ProtectedKeys(call.keys_under_protection),
         dtmf_finish_digit=call.dtmf_finish_digit,
         dtmf_timeout_s=call.dtmf_timeout_s,
         dtmf_max_digits=call.dtmf_max_digits,
@@ -53,6 +61,8 @@ def call_profile(app: App, settings: Settings) -> CallProfile:
         vad_stop=call.vad_stop,
         pause_s=call.pause_s,
         end_silence_s=call.end_silence_s,
+        number_silence_s=max(call.number_silence_s, call.end_silence_s),
+        faint_words=call.faint_words,
     )
 
 

@@ -15,7 +15,7 @@ from gateway.call.events import (
     ToChannel,
     ToRuntime,
 )
-from gateway.call.profile import CallProfile
+from gateway.call.profile import BargeIn, CallProfile
 from gateway.channels.base import Clear, MarkReached, SendMark, TextIn
 from gateway.channels.capabilities import Capabilities
 from tests.call.harness import EMULATED, NATIVE, Line, Platform, tone, value_of
@@ -199,7 +199,7 @@ def test_the_app_and_the_profile_can_protect_everything() -> None:
 
 
 def test_speech_alone_can_be_kept_from_interrupting() -> None:
-    line = talking(CallProfile(barge_in_by_speech=False))
+    line = talking(CallProfile(barge_in=BargeIn.DTMF))
     line.speak(0.5, "stop")
     line.run(1.0)
     assert not line.find("barge_in")

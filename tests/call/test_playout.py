@@ -427,14 +427,14 @@ def test_the_bed_loops_seamlessly_whatever_its_length() -> None:
     assert heard == (ramp * 100)[: len(heard)]
 
 
-def test_the_bed_gives_way_where_the_sum_would_clip() -> None:
+def test_a_sum_that_would_clip_is_bent_softly() -> None:
     queue = playout()
     queue.set_bed(tone(10_000, 1.0))
     utterance = Utterance(1, Source.SPEECH, Policy(), 1, 320)
     utterance.append("loud", tone(30_000, 0.02))
     utterance.finish()
     queue.add(utterance)
-    assert 32_700 <= frames(queue, 0.0)[0] <= 32_767
+    assert 30_000 < frames(queue, 0.0)[0] < 32_767
 
 
 def test_a_continuous_dialect_gets_silence_too() -> None:
