@@ -110,11 +110,22 @@ class MediaRoute:
 
 
 @dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A socket that the server opens itself, to a platform that waits for it."""
+
+    url: str
+    subprotocols: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class WebAnswer:
     """A webhook's answer."""
 
     body: bytes
     content_type: str = "text/xml"
+    connect: Outgoing | None = None
+    """Opened before the answer is given; where that fails, the answer is 502."""
 
 
 @dataclass(frozen=True, slots=True)
