@@ -32,6 +32,8 @@ class Desk:
         self.life = Life.IDLE
         self.started = Started(call_id="")
         self.language = profile.language
+        self.on_hold = False
+        """The platform holds the caller: silence means nothing."""
         self.playout: Playout | None = None
         self.listening: Listening | None = None
         self.turn = Turn(profile.turn_timeout_s)

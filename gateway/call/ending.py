@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+ESCALATION_MESSAGE = "ESCALATION_MESSAGE"
 PHONE_TRANSFER = "PHONE_GATEWAY_TRANSFER"
 AGENT_HANDOFF = "LIVE_AGENT_HANDOFF"
 
@@ -18,6 +19,8 @@ class Wish:
     escalated: bool
     target: str = ""
     """Number to dial; empty where the platform knows whom to hand over to."""
+    message: str = ""
+    """What the caller hears before the transfer."""
 
 
 def read_wish(metadata: Mapping[str, Any]) -> Wish:
@@ -32,4 +35,10 @@ def read_wish(metadata: Mapping[str, Any]) -> Wish:
         number = phone.get("phoneNumber", phone.get("phone_number"))
         target = number.strip() if isinstance(number, str) else ""
     handoff = params.get(AGENT_HANDOFF) not in (None, False)
-    return Wish(bool(target) or handoff or escalated, escalated, target)
+    message = params.get(ESCALATION_MESSAGE)
+    return Wish(
+        transfer=bool(target) or handoff or escalated,
+        escalated=escalated,
+        target=target,
+        message=message.strip() if isinstance(message, str) else "",
+    )

@@ -21,6 +21,8 @@ class Source(StrEnum):
     SPEECH = "speech"
     FILE = "file"
     AUDIO = "audio"
+    KEYS = "keys"
+    """Keys pressed towards the far end; audio only where they are played as tones."""
 
 
 class UtteranceEnd(StrEnum):
@@ -197,9 +199,9 @@ class CancelUtterance:
 class Recognise:
     """Understand a stretch of caller speech (16-bit PCM at `rate_hz`).
 
+    It lies between `start_s` and `end_s` of the caller's audio, for a recogniser that hears it all.
     The answer goes to `recognised(segment_id, text, complete)`. `ask_complete`: also judge
     whether the caller has finished (the turn detector).
-    It lies between `start_s` and `end_s` of the caller's audio, for a recogniser that hears it all.
     """
 
     segment_id: int
@@ -207,10 +209,10 @@ class Recognise:
     rate_hz: int
     language: str
     ask_complete: bool
-
-
     start_s: float
     end_s: float
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """One line of the timeline. `t`: seconds of the engine's clock (heard time for playout)."""

@@ -31,6 +31,7 @@ from gateway.call.events import (
     RuntimeToolCalls,
     RuntimeTurnCompleted,
 )
+from gateway.call.far_end import FarEnd, FarEvent
 from gateway.call.life import Life, LifeEvent
 from gateway.call.listening import Listening
 from gateway.call.playout import Playout
@@ -43,14 +44,8 @@ from gateway.channels.base import (
     Ended,
     EndReason,
     EventIn,
-    FlowControl,
     GoAway,
     Hangup,
-    MarkReached,
-    ParamsUpdated,
-    Paused,
-    PlaybackIdle,
-    Resumed,
     Started,
     TextIn,
     ToolResponsesIn,
@@ -72,6 +67,7 @@ class CallMachine:
         self._desk = Desk(profile, capabilities, now)
         self._speaking = Speaking(self._desk)
         self._attending = Attending(self._desk, self._speaking)
+        self._far_end = FarEnd(self._desk, self._speaking, self._attending)
         self._early_audio: list[Pcm] = []
         self._bed = b""
         self._answer_by: float | None = None
@@ -197,25 +193,8 @@ class CallMachine:
         if desk is None:
             return []
         match event:
-            case MarkReached(name):
-                if desk.playout is not None:
-                    desk.playout.mark(name, desk.now)
-                    self._speaking.advance()
-                    self._attending.reconsider()
             case DtmfIn(digits):
                 self._attending.keys(digits)
-            case FlowControl(can_send):
-                if desk.playout is not None:
-                    desk.playout.blocked = not can_send
-            case Paused() | Resumed():
-                self._hold(isinstance(event, Paused))
-            case PlaybackIdle():
-                if desk.playout is not None:
-                    desk.playout.ran_dry(desk.now)
-                    self._speaking.advance()
-                    self._attending.reconsider()
-            case ParamsUpdated(language, custom):
-                self._update(language, custom)
             case TextIn(text, will_continue):
                 self._attending.text(text, will_continue)
             case EventIn(name) if desk.conversing:
@@ -227,25 +206,11 @@ class CallMachine:
                 desk.say_tool_responses(items)
             case Ended(reason):
                 self._part(reason)
+            case _ if isinstance(event, FarEvent):
+                self._far_end.handle(event)
             case _:
                 pass
         return self._done()
-
-    def _hold(self, on_hold: bool) -> None:
-        desk = self._desk
-        desk.on_hold = on_hold
-        if desk.playout is not None:
-            if on_hold:
-                desk.playout.freeze(desk.now)
-            else:
-                desk.playout.thaw(desk.now)
-
-    def _update(self, language: str, custom: Mapping[str, Any]) -> None:
-        desk = self._desk
-        desk.language = language or desk.language
-        variables = {k: v for k, v in custom.items() if k in desk.profile.variables}
-        if variables and desk.conversing:
-            desk.say_variables(variables)
 
     def transport_lost(self, now: float) -> list[Action]:
         """The socket is gone."""
@@ -595,10 +560,10 @@ class CallMachine:
             if able or wish.escalated:
                 reason = EndReason.TRANSFERRED
             if able:
-                desk.command(Transfer(target, metadata, wish.outputs))
+                desk.command(Transfer(target, metadata))
                 self._finish(reason)
                 return
-        desk.command(Hangup(reason, metadata, wish.outputs))
+        desk.command(Hangup(reason, metadata))
         self._finish(reason)
 
     def _finish(self, reason: EndReason, *, hang_up: bool = False) -> None:

@@ -1,8 +1,8 @@
 """What a payload says about how its audio is to be played.
 
 `audioUri` (with interruptable, cancellable, transcript, loop, gainDb, fadeMs), `customizedResponse`
-and `sendDtmf` are read here; everything else belongs to the client. A wrong type is a problem that is reported
-and never a reason to drop what can still be used.
+and `sendDtmf` are read here; everything else belongs to the client. A wrong type is a problem that
+is reported and never a reason to drop what can still be used.
 """
 
 from __future__ import annotations

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.audio.formats import Pcm
+from gateway.audio.tones import dtmf, silence
 from gateway.call.desk import Desk
 from gateway.call.events import (
+    AudioUnheard,
     CancelUtterance,
     LoadAudio,
     RuntimeAudio,
@@ -23,8 +25,19 @@ from gateway.call.playout import PlayEvent
 from gateway.call.policy import DtmfPolicy, Plan, Policy, read_payload
 from gateway.call.transcript import Speaker
 from gateway.call.utterance import Utterance
-from gateway.channels.base import AgentPayload, AgentText, AgentToolCalls, Clear, TurnCompleted
+from gateway.channels.base import (
+    AgentPayload,
+    AgentText,
+    AgentToolCalls,
+    Clear,
+    SendDtmf,
+    TurnCompleted,
+)
+from gateway.channels.capabilities import DtmfOut
 
+KEY_MS = 100
+KEY_GAP_MS = 80
+"""Length of a key played as tones, and of the silence after it."""
 MAX_QUEUE = 256
 """Utterances waiting to be heard; one more is dropped with an error record."""
 MAX_UTTERANCE_S = 600.0
@@ -99,6 +112,27 @@ class Speaking:
             )
         elif plan.text:
             self._queue(Source.SPEECH, plan.policy, output.turn, text=plan.text)
+        elif plan.keys:
+            self._press(plan, output)
+
+    def _press(self, plan: Plan, output: RuntimePayload) -> None:
+        """Press keys towards the far end, once everything before them was heard."""
+        way = self._desk.capabilities.dtmf_out
+        if way is DtmfOut.NONE or self._desk.playout is None:
+            if self._desk.capabilities.agent_messages:
+                self._pass_on(output.payload, output.turn)
+            else:
+                self._desk.error("dtmf.unsupported", "keys cannot be pressed on this line")
+            return
+        utterance = self._queue(Source.KEYS, plan.policy, output.turn, keys=plan.keys)
+        if utterance is None:
+            return
+        if way is DtmfOut.INBAND:
+            rate_hz = self._desk.playout.format.rate_hz
+            for key in plan.keys:
+                pcm = dtmf(key, KEY_MS, rate_hz) + silence(KEY_GAP_MS, rate_hz)
+                utterance.append("", pcm)
+        utterance.finish()
 
     def _audio(self, output: RuntimeAudio) -> None:
         if self._desk.playout is None:
@@ -153,6 +187,7 @@ class Speaking:
         *,
         text: str = "",
         uri: str = "",
+        keys: str = "",
         farewell: bool = False,
     ) -> Utterance | None:
         desk, playout = self._desk, self._desk.playout
@@ -163,7 +198,9 @@ class Speaking:
         self.cancel_music()
         self._last_id += 1
         frame_bytes = playout.frame_bytes if playout is not None else 2
-        utterance = Utterance(self._last_id, source, policy, turn, frame_bytes, text, uri, farewell)
+        utterance = Utterance(
+            self._last_id, source, policy, turn, frame_bytes, text, uri, keys, farewell
+        )
         desk.record(
             "utterance_queued",
             {
@@ -187,7 +224,10 @@ class Speaking:
         return utterance
 
     def _may_interrupt(self, policy: Policy) -> bool:
-        return policy.interruptable and not self._desk.profile.disable_barge_in
+        profile = self._desk.profile
+        if profile.forbid_barge_in or not policy.interruptable:
+            return False
+        return policy.said or not profile.disable_barge_in
 
     def _read_at_once(self, utterance: Utterance) -> None:
         """A text session: who is shown an utterance has taken it in."""
@@ -240,7 +280,7 @@ class Speaking:
         if not pcm:
             self.fail_file(utterance_id, "asset.empty", "the file holds no audio")
         elif self._fits(utterance, pcm):
-            utterance.append(utterance.text, playout.louder(utterance, pcm))
+            utterance.append(utterance.text, playout.shaped(utterance, pcm))
             utterance.finish()
 
     def fail_file(self, utterance_id: int, code: str, message: str) -> None:
@@ -309,8 +349,15 @@ class Speaking:
         playout = self._desk.playout
         assert playout is not None
         utterance, heard = event.utterance, event.heard
+        if utterance.source is Source.KEYS and event.reason is UtteranceEnd.COMPLETED:
+            self._pressed(utterance, event.t)
         seconds = utterance.seconds(heard, playout.format.rate_hz)
         self._record_end(utterance, event.t, event.reason, seconds, utterance.words(heard))
+
+    def _pressed(self, utterance: Utterance, t: float) -> None:
+        if self._desk.capabilities.dtmf_out is not DtmfOut.INBAND:
+            self._desk.command(SendDtmf(utterance.keys))
+        self._desk.record("dtmf_sent", {"digits": utterance.keys}, t)
 
     def _started(self, utterance: Utterance, t: float) -> None:
         self._desk.record("utterance_started", {"id": utterance.id}, t)
@@ -380,6 +427,40 @@ class Speaking:
         self._cut(ends, by=by, barge_in=by_caller)
         return desk.transcript.heard_in_turn(taken[0].turn)
 
+    def hold(self) -> bool:
+        """Fall silent for a sound of the caller that may be a word; False where nothing may be cut.
+
+        `release` goes on where this stopped; `barge_in` makes it an interruption.
+        """
+        desk, playout = self._desk, self._desk.playout
+        taken = self.cuttable()
+        if not taken or playout is None:
+            return False
+        if playout.held:
+            return True
+        cut = playout.hold(desk.now)
+        if cut.clear:
+            desk.out.append(AudioUnheard(cut.heard_until))
+            desk.command(Clear())
+        desk.record("held", {"ids": [u.id for u in taken]})
+        if cut.clear:
+            desk.record("cleared", {"unheard_ms": cut.unheard_ms})
+        if playout.fading:
+            playout.frames(desk.now, desk.out)
+        return True
+
+    @property
+    def held(self) -> bool:
+        """Whether the queue waits for what the caller's sound turns out to be."""
+        return self._desk.playout is not None and self._desk.playout.held
+
+    def release(self) -> None:
+        """The sound was none that interrupts: go on."""
+        playout = self._desk.playout
+        if playout is not None and playout.held:
+            playout.release()
+            self._desk.record("resumed", {"ids": [u.id for u in self.cuttable()]})
+
     def cancel_music(self) -> None:
         """The agent goes on: everything cancellable stops."""
         playout = self._desk.playout
@@ -417,6 +498,8 @@ class Speaking:
         if not ends or desk.playout is None:
             return
         cut = desk.playout.cut(ends, desk.now, by_caller=by is not None)
+        if cut.clear:
+            desk.out.append(AudioUnheard(cut.heard_until))
         clear = cut.clear and tell_platform
         if clear:
             desk.command(Clear(barge_in))
@@ -430,3 +513,6 @@ class Speaking:
             if event.utterance is self._streaming:
                 self._streaming = None
             self._on_play(event)
+        if tell_platform and desk.playout.fading:
+            # At once: a fade that came a frame after the clear would be a click of its own.
+            desk.playout.frames(desk.now, desk.out)

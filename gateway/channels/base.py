@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
+import orjson
+
 from gateway.audio.formats import AudioFormat
 from gateway.channels.capabilities import Capabilities
 from gateway.errors import ProtocolError
@@ -213,6 +215,17 @@ ChannelEvent = (
 # ---- commands: core to channel
 
 
+def flat(params: object) -> dict[str, str]:
+    """The values of a mapping as text: text as it is, the rest as JSON; null is left out."""
+    if not isinstance(params, Mapping):
+        return {}
+    return {
+        str(name): value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
+        for name, value in params.items()
+        if value is not None
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class SendMark:
     """Ask the platform to say when everything before this was played."""
@@ -267,14 +280,15 @@ class UserTranscript:
 
 @dataclass(frozen=True, slots=True)
 class Hangup:
-    """End the call. `metadata` is the runtime's `endSession.metadata`.
-
-    `outputs` are its `params` as flat text, for dialects that carry data back.
-    """
+    """End the call. `metadata` is the runtime's `endSession.metadata`."""
 
     reason: EndReason
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    outputs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """Its `params` as flat text, for dialects that carry data back."""
+        return flat(self.metadata.get("params"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +301,11 @@ class Transfer:
 
     target: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    outputs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """The metadata's `params` as flat text, for dialects that carry data along."""
+        return flat(self.metadata.get("params"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, Protocol, TypeVar
 
-import orjson
-
 from gateway.channels.base import Channel
 from gateway.channels.capabilities import Capabilities
 from gateway.platform_settings import PlatformSettings
@@ -254,12 +252,3 @@ class Dialect(Generic[S]):
     def name(self) -> str:
         """The dialect's name."""
         return self.capabilities.dialect
-
-
-def flat(params: Mapping[str, Any]) -> dict[str, str]:
-    """Values as text: text as it is, the rest as JSON; null is left out."""
-    return {
-        name: value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
-        for name, value in params.items()
-        if value is not None
-    }
