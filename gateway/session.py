@@ -27,7 +27,13 @@ from gateway.errors import GatewayError, ProtocolError, RuntimeFailure, SpeechEr
 from gateway.records.recorder import CallRecorder
 from gateway.runtime.client import RuntimeClient
 from gateway.runtime.messages import RuntimeTranscript
-from gateway.speech.base import SpeechServices, VoiceActivityStream
+from gateway.speech.base import (
+    Heard,
+    RecognitionStream,
+    SpeechServices,
+    StreamingRecogniser,
+    VoiceActivityStream,
+)
 from gateway.speech.speaker import Speaker
 from gateway.ticker import Ticker
 
@@ -133,6 +139,8 @@ class LiveCall:
         self._tasks: set[asyncio.Task[None]] = set()
         self._vad: VoiceActivityStream | None = None
         self._to_vad: Resampler | None = None
+        self._hearing: RecognitionStream | None = None
+        """Where the recogniser hears the caller all the time."""
         self._runtime: RuntimeClient | None = None
         self._recorder: CallRecorder | None = None
         self._closed = False
@@ -238,6 +246,11 @@ class LiveCall:
             self._vad = self._services.speech.voice_activity.open(self._vad_window)
             if started.in_format.rate_hz != VAD_RATE_HZ:
                 self._to_vad = Resampler(started.in_format.rate_hz, VAD_RATE_HZ)
+            recogniser = self._services.speech.recogniser
+            if isinstance(recogniser, StreamingRecogniser):
+                profile = self._services.profile
+                languages = (started.language or profile.language, *profile.languages)
+                self._hearing = recogniser.open(started.in_format.rate_hz, languages, self._heard)
         self._apply(self._machine.started(started, now))
         if self._early:
             early, self._early = bytes(self._early), bytearray()
@@ -259,6 +272,8 @@ class LiveCall:
         self._apply(self._machine.audio(pcm, now))
         if not self._closed:
             self._vad.feed(pcm if self._to_vad is None else self._to_vad.process(pcm))
+            if self._hearing is not None:
+                self._hearing.feed(pcm)
 
     def _protocol_error(self, error: ProtocolError, now: float) -> None:
         self._observe(now, "error", {"code": error.code, "message": error.message})
@@ -284,6 +299,17 @@ class LiveCall:
     def _vad_window(self, probability: float, position_s: float) -> None:
         if not self._closed:
             self._apply(self._machine.vad(probability, position_s, self._loop.time()))
+
+    def _heard(self, heard: Heard) -> None:
+        if self._closed:
+            return
+        now, profile = self._loop.time(), self._services.profile
+        if profile.languages and heard.language:
+            spoken = heard.language.lower()
+            for language in (profile.language, *profile.languages):
+                if language.lower() == spoken:
+                    self._apply(self._machine.speak_language(language, now))
+        self._apply_if_open(self._machine.interim(heard.text, heard.start_s, heard.end_s, now))
 
     # ---- actions
 
@@ -333,6 +359,8 @@ class LiveCall:
             self._spawn(runtime.aclose(), "runtime-close")
 
     def _synthesize(self, action: events.Synthesize) -> None:
+        if self._hearing is not None:
+            self._hearing.speak(action.language)
         if self._speaker.say(action):
             self._spawn(self._speaker.run(self._apply_if_open, self._loop.time), "speaker")
 
@@ -343,6 +371,8 @@ class LiveCall:
         self._spawn(self._load(action), "load-audio")
 
     def _recognise(self, action: events.Recognise) -> None:
+        if self._hearing is not None:
+            self._hearing.speak(action.language)
         self._spawn(self._understand(action), "recognise")
 
     def _record(self, action: events.Record) -> None:
@@ -433,17 +463,14 @@ class LiveCall:
         self._apply_if_open(self._machine.audio_loaded(action.utterance_id, pcm, self._loop.time()))
 
     async def _understand(self, action: events.Recognise) -> None:
-        speech = self._services.speech
         try:
             if action.ask_complete:
                 text, complete = await asyncio.gather(
-                    speech.recogniser.recognise(action.pcm, action.rate_hz, action.language),
+                    self._words(action),
                     self._is_complete(action.pcm, action.rate_hz),
                 )
             else:
-                text = await speech.recogniser.recognise(
-                    action.pcm, action.rate_hz, action.language
-                )
+                text = await self._words(action)
                 complete = False
         except SpeechError as error:
             self._observe(
@@ -457,6 +484,17 @@ class LiveCall:
             self._machine.recognised(action.segment_id, text, complete, self._loop.time())
         )
 
+    async def _words(self, action: events.Recognise) -> str:
+        if self._hearing is not None:
+            try:
+                return await self._hearing.words(action.start_s, action.end_s)
+            except SpeechError as error:
+                # The stretch itself is still here to be recognised.
+                fields = {"code": error.code, "message": error.message}
+                self._observe(self._loop.time(), "error", fields)
+        recogniser = self._services.speech.recogniser
+        return await recogniser.recognise(action.pcm, action.rate_hz, action.language)
+
     async def _is_complete(self, pcm: Pcm, rate_hz: int) -> bool:
         try:
             return await self._services.speech.turn_detector.complete(pcm, rate_hz)
@@ -467,6 +505,8 @@ class LiveCall:
     async def _teardown(self, reason: EndReason) -> None:
         if self._vad is not None:
             self._vad.close()
+        if self._hearing is not None:
+            await self._hearing.aclose()
         tasks = list(self._tasks)
         for task in tasks:
             if not task.get_name().startswith("runtime-close"):

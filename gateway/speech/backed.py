@@ -1,6 +1,6 @@
-"""A cloud voice with an offline voice behind it: when the service fails, the call goes on.
+"""Cloud engines with offline engines behind them: when the service fails, the call goes on.
 
-After a failure that is the service's, the offline voice speaks for a while before the service is
+After a failure that is the service's, the offline engine serves for a while before the service is
 asked again, so that a service that is away costs its time-out once and not at every sentence. It
 is logged when the service fails and when it is back, not for every sentence between.
 """
@@ -16,7 +16,14 @@ import structlog
 from gateway.audio.formats import AudioFormat, Encoding, Pcm
 from gateway.call.profile import VoiceConfig
 from gateway.errors import SpeechError
-from gateway.speech.base import StreamingSynthesiser, Synthesiser
+from gateway.speech.base import (
+    OnHeard,
+    Recogniser,
+    RecognitionStream,
+    StreamingRecogniser,
+    StreamingSynthesiser,
+    Synthesiser,
+)
 from gateway.speech.text import prepare, sentences
 
 THIS_TEXT = frozenset({"speech.refused", "speech.too_long", "speech.empty", "speech.not_supported"})
@@ -117,3 +124,70 @@ class BackedSynthesiser:
                 spoken = True
         if not spoken:
             raise error or SpeechError("speech.empty", "the offline voice cannot say this text")
+
+
+class BackedRecogniser:
+    """A streaming recogniser that cannot fail where its backup does not."""
+
+    def __init__(self, engine: StreamingRecogniser, backup: Recogniser, cool_down_s: float) -> None:
+        self.name = engine.name
+        self._engine = engine
+        self._backup = backup
+        self._outage = Outage(engine.name, "stt", cool_down_s)
+
+    def open(
+        self, rate_hz: int, languages: tuple[str, ...], on_heard: OnHeard
+    ) -> RecognitionStream:
+        """A new stream. When it fails over words, `recognise` is to be asked for them."""
+        stream = self._engine.open(rate_hz, languages, on_heard)
+        return _BackedStream(stream, self, languages[0])
+
+    async def recognise(self, pcm: Pcm, rate_hz: int, language: str) -> str:
+        """The words of one segment. Raises SpeechError."""
+        if self._outage.over:
+            try:
+                words = await self._engine.recognise(pcm, rate_hz, language)
+            except SpeechError as error:
+                self.failed(error, language)
+            else:
+                self.served()
+                return words
+        return await self._backup.recognise(pcm, rate_hz, language)
+
+    def failed(self, error: SpeechError, language: str) -> None:
+        """The service failed: the backup serves for a while."""
+        if error.code != "speech.closed":
+            self._outage.failed(error, language, self._backup.name)
+
+    def served(self) -> None:
+        """The service did its work."""
+        self._outage.served()
+
+
+class _BackedStream:
+    """A stream whose failures keep its recogniser from asking the same service again at once."""
+
+    def __init__(self, stream: RecognitionStream, owner: BackedRecogniser, language: str) -> None:
+        self._stream = stream
+        self._owner = owner
+        self._language = language
+        self.feed = stream.feed
+
+    async def words(self, start_s: float, end_s: float) -> str:
+        """The stream's words. Raises its SpeechError."""
+        try:
+            words = await self._stream.words(start_s, end_s)
+        except SpeechError as error:
+            self._owner.failed(error, self._language)
+            raise
+        self._owner.served()
+        return words
+
+    def speak(self, language: str) -> None:
+        """Expect this language from here on."""
+        self._language = language
+        self._stream.speak(language)
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()

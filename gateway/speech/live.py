@@ -10,12 +10,13 @@ from gateway.audio.formats import AudioFormat, Encoding, Pcm
 from gateway.call.profile import VoiceConfig
 from gateway.config import Settings
 from gateway.errors import SpeechError
-from gateway.speech.backed import BackedSynthesiser
-from gateway.speech.base import SpeechServices, Synthesiser, VoiceActivity
+from gateway.speech.backed import BackedRecogniser, BackedSynthesiser
+from gateway.speech.base import Recogniser, SpeechServices, Synthesiser, VoiceActivity
 from gateway.speech.cache import SpeechCache, SpeechKey
 from gateway.speech.choose import check_cloud, choose
 from gateway.speech.energy import EnergyActivity
 from gateway.speech.engines import Silence
+from gateway.speech.google_stt import GoogleRecogniser
 from gateway.speech.google_tts import GoogleSynthesiser
 from gateway.speech.jobs import JudgeTurn, Recognise, Speech, Synthesise, Verdict, Words
 from gateway.speech.phrases import Phrases
@@ -110,14 +111,21 @@ def build(settings: Settings) -> SpeechServices:
     )
     offline = PooledSynthesiser(plan.tts, pool, speech.cache_bytes)
     synthesiser: Synthesiser = offline
-    cloud = GoogleSynthesiser(speech) if speech.tts == "google" else None
-    if cloud is not None:
-        synthesiser = BackedSynthesiser(cloud, offline, speech.google.cool_down_s)
+    recogniser: Recogniser = PooledRecogniser(plan.stt, pool)
+    clouds: list[GoogleSynthesiser | GoogleRecogniser] = []
+    if speech.tts == "google":
+        voice = GoogleSynthesiser(speech)
+        clouds.append(voice)
+        synthesiser = BackedSynthesiser(voice, offline, speech.google.cool_down_s)
+    if speech.stt == "google":
+        ear = GoogleRecogniser(speech)
+        clouds.append(ear)
+        recogniser = BackedRecogniser(ear, recogniser, speech.google.cool_down_s)
     thread = SileroThread() if plan.vad == "silero" else None
     activity: VoiceActivity = thread or EnergyActivity()
 
     async def close() -> None:
-        if cloud is not None:
+        for cloud in clouds:
             await cloud.aclose()
         await pool.aclose()
         await offline.aclose()
@@ -129,16 +137,18 @@ def build(settings: Settings) -> SpeechServices:
             if thread is not None:
                 await thread.start()
             await pool.start()
-            if cloud is not None:
+            for cloud in clouds:
                 await cloud.start()
         except BaseException:
             await close()
             raise
-        _log.info("speech.ready", tts=synthesiser.name, stt=plan.stt, vad=plan.vad, turn=plan.turn)
+        _log.info(
+            "speech.ready", tts=synthesiser.name, stt=recogniser.name, vad=plan.vad, turn=plan.turn
+        )
 
     return SpeechServices(
         synthesiser=synthesiser,
-        recogniser=PooledRecogniser(plan.stt, pool),
+        recogniser=recogniser,
         turn_detector=PooledTurnDetector(plan.turn, pool),
         voice_activity=activity,
         on_start=start,
