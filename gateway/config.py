@@ -74,7 +74,7 @@ class CallSettings(Section):
     """Defaults of every call; see `gateway.call.profile`."""
 
     lead_ms: int = Field(100, ge=20, le=2000)
-    barge_in: Literal["vad", "words", "both", "dtmf", "off"] = "vad"
+    barge_in: Literal["vad", "words", "both", "dtmf", "off"] = "both"
     """What interrupts the agent: voice, recognised words, either of them, only keys, nothing.
     Keys do in all but the last."""
     barge_in_words: int = Field(1, ge=1)

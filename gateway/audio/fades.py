@@ -13,7 +13,8 @@ from gateway.audio.formats import Pcm
 @lru_cache(maxsize=64)
 def _rise(samples: int) -> NDArray[np.float64]:
     """Factors from just above 0 to just below 1."""
-    return np.sin((np.arange(samples) + 0.5) * (np.pi / 2 / max(1, samples))) ** 2
+    rise: NDArray[np.float64] = np.sin((np.arange(samples) + 0.5) * (np.pi / 2 / max(1, samples)))
+    return rise * rise
 
 
 def _scaled(pcm: Pcm, factors: NDArray[np.float64]) -> Pcm:

@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gateway.bidi import NOISE_TEXT, inactivity_text, interrupted_text
+from gateway.call import wording
 from gateway.call.desk import Desk
 from gateway.call.events import Recognise
 from gateway.call.life import Life
 from gateway.call.listening import (
     Ask,
     ListenEvent,
+    Listening,
     Partial,
     Segment,
     SpeechEnded,
     SpeechStarted,
     Understood,
 )
+from gateway.call.profile import BargeIn, ProtectedKeys
 from gateway.call.speaking import Speaking
 from gateway.call.transcript import Speaker
+from gateway.call.utterance import Utterance
 from gateway.channels.base import UserTranscript
 
 
@@ -32,6 +36,10 @@ class Attending:
     def __init__(self, desk: Desk, speaking: Speaking) -> None:
         self._desk = desk
         self._speaking = speaking
+        self._held: tuple[Segment, float] | None = None
+        """The sound for which the agent fell silent, and since when."""
+        self._kept: list[str] = []
+        """Words that were too few to interrupt; they are given when the agent has finished."""
 
     # ---- interruptions
 
@@ -41,7 +49,9 @@ class Attending:
             return False
         desk = self._desk
         desk.turn.interrupted(caller=True)
-        desk.interrupt(interrupted_text(heard) if desk.profile.barge_in_awareness else "")
+        aware = desk.profile.barge_in_awareness and not heard.whole
+        desk.interrupt(interrupted_text(heard.words) if aware else "")
+        self._held = None
         return True
 
     def interrupted_by_runtime(self, barge_in: bool) -> None:
@@ -55,6 +65,13 @@ class Attending:
         return sounding is not None and not self._speaking.interruptable(sounding)
 
     # ---- speech
+
+    def window(self, listening: Listening, probability: float, position_s: float) -> None:
+        """One window of voice activity."""
+        guarded = listening.segment is None and self._speaking.sounding() is not None
+        self.handle(listening.window(probability, position_s, self._desk.now, guarded))
+        if listening.segment is not None:
+            self.reconsider()
 
     def handle(self, events: Iterable[ListenEvent]) -> None:
         """Act on what listening found, one event after the other."""
@@ -71,6 +88,7 @@ class Attending:
                 case Partial(text):
                     if self._desk.conversing:
                         self._transcribe(text, final=False)
+                        self._by_words(text)
                 case Understood(segment, text):
                     self._understood(segment, text)
 
@@ -87,11 +105,38 @@ class Attending:
         desk = self._desk
         if not desk.conversing or self._protected():
             return
-        if not desk.profile.barge_in.by_speech:
-            segment.counts = self._speaking.sounding() is None
+        strategy = desk.profile.barge_in
+        segment.over_agent = self._speaking.sounding() is not None
+        if not strategy.by_speech:
+            segment.counts = not segment.over_agent
             return
         segment.counts = True
-        segment.barged = self._barge_in("speech")
+        if not strategy.by_voice:
+            segment.watched = segment.over_agent
+        elif desk.profile.resume_after_noise and self._speaking.hold():
+            segment.watched = True
+            self._held = (segment, desk.now)
+        else:
+            segment.barged = self._barge_in("speech")
+
+    def _by_words(self, text: str) -> None:
+        """Words of the speech that is going on: do they interrupt?"""
+        desk = self._desk
+        segment = desk.listening.segment if desk.listening is not None else None
+        if segment is None or not (desk.profile.barge_in.by_words or self._speaking.held):
+            return
+        if self._interrupting(text) and not self._protected():
+            segment.barged = self._barge_in("speech") or segment.barged
+
+    def _interrupting(self, text: str) -> bool:
+        """Whether these words are enough to interrupt."""
+        profile = self._desk.profile
+        least = profile.barge_in_words if profile.barge_in is BargeIn.WORDS else 1
+        return wording.count_words(text) >= least and not self._attention(text)
+
+    def _attention(self, text: str) -> bool:
+        """Whether they only show that the caller listens."""
+        return wording.is_back_channel(text, self._desk.language, self._desk.profile.back_channel)
 
     def words(self, text: str, start_s: float, end_s: float) -> None:
         """Words that a streaming recogniser hears while they are said: they interrupt."""
@@ -104,8 +149,8 @@ class Attending:
             return
         if not segment.counts:
             self._judge(segment)
-        elif desk.profile.barge_in.by_speech and not self._protected():
-            segment.barged = self._barge_in("speech") or segment.barged
+            if segment.counts:
+                self._by_words(text)
 
     def _ask(self, ask: Ask) -> None:
         listening = self._desk.listening
@@ -124,17 +169,45 @@ class Attending:
 
     def _understood(self, segment: Segment, text: str) -> None:
         desk = self._desk
+        held = self._held is not None and self._held[0] is segment
         if not desk.conversing:
+            if held:
+                self._go_on()
             return
-        if _has_words(text):
-            self._transcribe(text, final=True)
-            desk.transcript.add(desk.now, Speaker.CALLER, text, desk.turn.last)
-            if desk.profile.barge_in.by_speech:
-                # Words given into an answer that began meanwhile make that answer out of date.
-                self._barge_in("speech")
-            desk.say_text(text)
-        elif segment.barged and desk.turn.caller_open:
-            desk.say_text(NOISE_TEXT)
+        if not _has_words(text):
+            if held:
+                self._go_on()
+            elif segment.barged and desk.turn.caller_open:
+                desk.say_text(NOISE_TEXT)
+            return
+        self._transcribe(text, final=True)
+        if segment.over_agent and not segment.barged and self._agent_goes_on(text):
+            if held:
+                self._go_on()
+            return
+        desk.transcript.add(desk.now, Speaker.CALLER, text, desk.turn.last)
+        if desk.profile.barge_in.by_speech:
+            # Words given into an answer that began meanwhile make that answer out of date.
+            self._barge_in("speech")
+        self._say(text)
+
+    def _agent_goes_on(self, text: str) -> bool:
+        """Whether the agent keeps the word: it still speaks, and these words do not interrupt."""
+        if self._speaking.sounding() is None or self._interrupting(text):
+            return False
+        if not self._attention(text):
+            self._kept.append(text)
+            self._desk.transcript.add(self._desk.now, Speaker.CALLER, text, self._desk.turn.last)
+        return True
+
+    def _say(self, text: str) -> None:
+        """Give the agent the caller's words, those kept back before them first."""
+        self._desk.say_text(" ".join([*self._kept, text]))
+        self._kept.clear()
+
+    def _go_on(self) -> None:
+        self._held = None
+        self._speaking.release()
 
     def _transcribe(self, text: str, *, final: bool) -> None:
         self._desk.record("user_text", {"text": text, "final": final})
@@ -150,16 +223,23 @@ class Attending:
             return
         sounding = self._speaking.sounding()
         if sounding is not None and not self._speaking.interruptable(sounding):
-            policy = self._speaking.dtmf_policy(sounding.turn)
-            if policy is None or not policy.enabled:
+            if not self._keeps_keys(sounding):
                 return
             _, done = desk.keypad.press(keys, desk.now)
         else:
             new, done = desk.keypad.press(keys, desk.now)
-            if new:
+            if new and desk.profile.barge_in is not BargeIn.OFF:
                 self._barge_in("dtmf")
         for digits in done:
             desk.say_digits(digits)
+
+    def _keeps_keys(self, sounding: Utterance) -> bool:
+        """Whether keys count that are pressed under this protected utterance."""
+        setting = self._desk.profile.keys_under_protection
+        if setting is not ProtectedKeys.AUTO:
+            return setting is ProtectedKeys.KEEP
+        policy = self._speaking.dtmf_policy(sounding.turn)
+        return policy is not None and policy.enabled
 
     def text(self, text: str, will_continue: bool) -> None:
         """The client typed; under protected audio that is ignored like speech."""
@@ -183,10 +263,14 @@ class Attending:
         listening = desk.listening
         if listening is not None:
             self.handle(listening.poll(desk.now))
+        if self._held is not None and desk.now >= self._held[1] + desk.profile.resume_wait_s:
+            self._go_on()
         if not desk.conversing:
             return
         if listening is not None and listening.segment is not None:
             self.reconsider()
+        if self._kept and self._speaking.sounding() is None:
+            self._say(self._kept.pop())
         digits = desk.keypad.expired(desk.now)
         if digits is not None:
             desk.say_digits(digits)

@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from gateway.audio.formats import Pcm
+from gateway.audio.mixing import level_dbfs
+from gateway.call import faint, wording
+from gateway.call.faint import Faint
 from gateway.call.profile import CallProfile
 
 WINDOW_S = 0.032
@@ -25,6 +28,8 @@ ANSWER_WAIT_S = 25.0
 """Longest wait for the recogniser; then the piece counts as having no words."""
 MISSED_S = 2.0
 """How far back the start of words may lie that the voice detector has missed."""
+LOOK_S = 0.5
+"""How often the recogniser is asked for the words so far, where they may interrupt."""
 LATE_WORDS_S = 0.2
 """Words that end this soon after a segment still belong to it."""
 EPSILON_S = 1e-6
@@ -129,6 +134,17 @@ class Segment:
     """False while it is ignored (spoken under protected audio)."""
     barged: bool = False
     """It interrupted the agent."""
+    over_agent: bool = False
+    """It began, or began to count, while the agent spoke."""
+    watched: bool = False
+    """Its words may interrupt, so they are wanted while they are said."""
+    faint: bool = False
+    """Voice activity did not take it for speech."""
+    look: Piece | None = None
+    """The last question for the words so far."""
+    looked_s: float = 0.0
+    patience_s: float = 0.0
+    """Silence that ends it, where that is longer than usual."""
     pieces: list[Piece] = field(default_factory=list)
     probe: Piece | None = None
     """The last piece as it stood at a pause; void if speech goes on."""
@@ -195,6 +211,8 @@ class Listening:
     def __init__(self, profile: CallProfile, rate_hz: int) -> None:
         self.rate_hz = rate_hz
         self.state = Hearing.QUIET
+        self.language = profile.language
+        """Language that the caller is expected to speak."""
         self.segment: Segment | None = None
         """The speech that is going on."""
         self._profile = profile
@@ -212,6 +230,9 @@ class Listening:
         """Audio before this belongs to an earlier segment."""
         self._closing: deque[Segment] = deque()
         self._asks = 0
+        self._streamed = False
+        """The recogniser tells words by itself, so it need not be asked for those so far."""
+        self._faint = Faint()
 
     # ---- audio
 
@@ -244,39 +265,57 @@ class Listening:
         """Whether a sound that counts may still turn out to be words."""
         return bool(self._closing) or (self.segment is not None and self.segment.counts)
 
-    def window(self, probability: float, position_s: float, now: float) -> Iterator[ListenEvent]:
-        """Take one window that ends at `position_s`. Events must be handled as they come."""
+    def window(
+        self, probability: float, position_s: float, now: float, guarded: bool = False
+    ) -> Iterator[ListenEvent]:
+        """Take one window that ends at `position_s`. Events must be handled as they come.
+
+        `guarded`: the agent speaks, so what begins may be its echo.
+        """
         self._position_s = position_s
         self._window_at = now
         before = self.state
-        if probability >= self._profile.vad_start:
+        guarded = guarded and self.segment is None
+        start = self._profile.vad_start
+        if guarded:
+            start = min(start + self._profile.echo_guard, 0.99)
+        if probability >= start:
             self._step(Cue.LOUD)
         elif probability < self._profile.vad_stop:
             self._step(Cue.SOFT)
         else:
             self._step(Cue.MIDDLE)
         state = self.state
-        if state is Hearing.ONSET:
-            yield from self._onset(before)
+        if state is Hearing.QUIET:
+            if self._profile.faint_words and not guarded and not self._streamed:
+                yield from self._listen_close(probability, now)
+        elif state is Hearing.ONSET:
+            yield from self._onset(before, guarded)
         elif state is Hearing.SPEAKING:
             segment = self.segment
             if before is not Hearing.SPEAKING and segment is not None:
                 segment.probe = None
             if segment is not None and self._long(segment):
                 yield from self._split(segment)
+            if segment is not None and segment.watched and not self._streamed:
+                yield from self._look(segment)
         elif state is Hearing.HUSHED or state is Hearing.PAUSED:
             yield from self._silence(before, now)
 
     def _step(self, cue: Cue) -> None:
         self.state = TRANSITIONS[self.state, cue]
 
-    def _onset(self, before: Hearing) -> Iterator[ListenEvent]:
+    def _onset(self, before: Hearing, guarded: bool) -> Iterator[ListenEvent]:
         if before is not Hearing.ONSET:
             self._onset_s = self._position_s - WINDOW_S
             self._loud = 0
         self._loud += 1
-        if self._loud >= self._profile.vad_start_windows:
+        windows = self._profile.vad_start_windows
+        if guarded:
+            windows += self._profile.echo_guard_windows
+        if self._loud >= windows:
             self._step(Cue.CONFIRMED)
+            self._faint.reset()
             start_s = max(self._onset_s - self._profile.pre_roll_s, self._spent_s, 0.0)
             self.segment = Segment(start_s, start_s)
             yield SpeechStarted(self.segment)
@@ -292,8 +331,37 @@ class Listening:
             self._step(Cue.PAUSE)
             if segment.counts:
                 yield self._ask_tail(segment, ask_complete=True)
-        if silent_s >= self._profile.end_silence_s:
+        if silent_s >= max(self._profile.end_silence_s, segment.patience_s):
             yield from self._finish(Cue.END, now)
+
+    def _look(self, segment: Segment) -> Iterator[ListenEvent]:
+        """Ask for the words so far, from time to time."""
+        if self._position_s - max(segment.looked_s, segment.tail_s) < LOOK_S:
+            return
+        segment.looked_s = self._position_s
+        self._asks += 1
+        segment.look = Piece(self._asks)
+        start_s, end_s = segment.tail_s, self._position_s
+        yield Ask(self._asks, self._cut(start_s, end_s), False, start_s, end_s)
+
+    def _listen_close(self, probability: float, now: float) -> Iterator[ListenEvent]:
+        """Nobody speaks: is there a sound that could be a word all the same?"""
+        at = self._position_s
+        level = level_dbfs(self._cut(at - WINDOW_S, at))
+        burst = self._faint.window(probability, level, at, WINDOW_S)
+        if burst is None:
+            return
+        start_s = max(burst[0] - self._profile.pre_roll_s, self._spent_s, 0.0)
+        segment = Segment(start_s, start_s, counts=True, faint=True)
+        self._spent_s = at
+        ask = self._ask_tail(segment, ask_complete=False)
+        self._close(segment, now)
+        yield ask
+
+    def _close(self, segment: Segment, now: float) -> None:
+        segment.pieces.append(self._take_probe(segment))
+        segment.deadline = now + ANSWER_WAIT_S
+        self._closing.append(segment)
 
     def _long(self, segment: Segment) -> bool:
         return self._position_s - segment.tail_s >= self._profile.max_segment_s
@@ -330,9 +398,7 @@ class Listening:
             return
         if segment.probe is None:
             yield self._ask_tail(segment, ask_complete=False)
-        segment.pieces.append(self._take_probe(segment))
-        segment.deadline = now + ANSWER_WAIT_S
-        self._closing.append(segment)
+        self._close(segment, now)
         yield from self._deliver()
 
     # ---- answers
@@ -343,10 +409,19 @@ class Listening:
         probe = segment.probe if segment is not None else None
         if segment is not None and probe is not None and probe.ask_id == ask_id:
             probe.text = text
+            if wording.digits_at_end(text, self.language):
+                segment.patience_s = self._profile.number_silence_s
+                complete = complete and not wording.expects_more(text, self.language)
             if complete and self.state is Hearing.PAUSED:
                 yield from self._finish(Cue.COMPLETE, now)
             elif text:
                 yield Partial(segment.text)
+            return
+        look = segment.look if segment is not None else None
+        if segment is not None and look is not None and look.ask_id == ask_id:
+            segment.look = None
+            if text and segment.counts:
+                yield Partial(" ".join([*(p.text for p in segment.pieces if p.text), text]))
             return
         for owner in (*self._closing, *([segment] if segment is not None else ())):
             for piece in owner.pieces:
@@ -359,6 +434,7 @@ class Listening:
 
         Where the voice detector missed their sound, they begin a segment themselves.
         """
+        self._streamed = True
         segment = self.segment
         if segment is None:
             if end_s < self._spent_s + LATE_WORDS_S:
@@ -385,4 +461,7 @@ class Listening:
     def _deliver(self) -> Iterator[ListenEvent]:
         while self._closing and self._closing[0].understood:
             segment = self._closing.popleft()
-            yield Understood(segment, segment.text)
+            text = segment.text
+            if segment.faint and wording.count_words(text) > faint.MAX_WORDS:
+                text = ""
+            yield Understood(segment, text)

@@ -236,15 +236,14 @@ class CallMachine:
         desk = self._begin(now)
         if desk is None or desk.listening is None:
             return self._done()
-        self._attending.handle(desk.listening.window(probability, position_s, desk.now))
-        if desk.listening.segment is not None:
-            self._attending.reconsider()
+        self._attending.window(desk.listening, probability, position_s)
         return self._done()
 
     def recognised(self, segment_id: int, text: str, complete: bool, now: float) -> list[Action]:
         """The recogniser's answer; `complete`: the turn detector says the caller has finished."""
         desk = self._begin(now)
         if desk is not None and desk.listening is not None:
+            desk.listening.language = desk.language
             self._attending.handle(
                 desk.listening.answer(segment_id, text.strip(), complete, desk.now)
             )

@@ -53,7 +53,7 @@ class Policy:
 
     interruptable: bool = True
     said: bool = False
-    """The payload itself says whether it is interruptable: that outranks the app's default."""
+    """The payload itself says that it is interruptable: that outranks the app's default."""
     cancellable: bool = False
     loop: bool = False
     gain_db: float = 0.0
@@ -160,7 +160,7 @@ def _audio(payload: Mapping[str, Any]) -> tuple[Plan, list[str]]:
     spelling = next((s for s in INTERRUPTABLE_SPELLINGS if payload.get(s) is not None), "")
     policy = Policy(
         interruptable=fields.flag(spelling, True) if spelling else True,
-        said=isinstance(payload.get(spelling), bool),
+        said=payload.get(spelling) is True,
         cancellable=fields.flag("cancellable", False),
         loop=fields.flag("loop", False),
         gain_db=fields.number("gainDb", 0.0, GAIN_MIN_DB, GAIN_MAX_DB),

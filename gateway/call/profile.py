@@ -93,7 +93,7 @@ class CallProfile:
 
     # --- from the operator's settings
     lead_ms: int = 100
-    barge_in: BargeIn = BargeIn.VAD
+    barge_in: BargeIn = BargeIn.BOTH
     barge_in_words: int = 1
     """Words that interrupt, where words do."""
     echo_guard: float = 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from gateway.audio.formats import Pcm
@@ -46,6 +47,14 @@ AUDIO_WAIT_S = 30.0
 """How long the queue waits for the audio of its next utterance."""
 
 TurnOutput = RuntimeText | RuntimePayload | RuntimeAudio | RuntimeToolCalls
+
+
+@dataclass(frozen=True, slots=True)
+class HeardPart:
+    """What the caller heard of an interrupted response; `whole`: no word of it was lost."""
+
+    words: str
+    whole: bool
 
 
 class Speaking:
@@ -408,7 +417,7 @@ class Speaking:
             taken.append(utterance)
         return taken
 
-    def barge_in(self, by: str, *, by_caller: bool = True) -> str | None:
+    def barge_in(self, by: str, *, by_caller: bool = True) -> HeardPart | None:
         """Stop for the caller (or the runtime); None where nothing may be cut.
 
         Gives back what was heard of the response. Who calls tells the runtime.
@@ -424,8 +433,9 @@ class Speaking:
             for u in desk.playout.queue
             if u.policy.cancellable and u not in taken and desk.turn.is_turn_open(u.turn)
         ]
+        whole = all(u.said_by(desk.playout.heard(u, desk.now)) for u in taken)
         self._cut(ends, by=by, barge_in=by_caller)
-        return desk.transcript.heard_in_turn(taken[0].turn)
+        return HeardPart(desk.transcript.heard_in_turn(taken[0].turn), whole)
 
     def hold(self) -> bool:
         """Fall silent for a sound of the caller that may be a word; False where nothing may be cut.

@@ -256,6 +256,10 @@ class Utterance:
             said.append(heard_words(sentence.text, min(1.0, (heard - sentence.start) / length)))
         return " ".join(words for words in said if words)
 
+    def said_by(self, heard: int) -> bool:
+        """Whether all its words were heard by then; music has none to lose."""
+        return "".join(self.words(heard).split()) == "".join(self.text.split())
+
     @property
     def unsent_bytes(self) -> int:
         """Audio that is here and was not sent yet."""
