@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gateway.channels import ces, twilio
+from gateway.channels import (
+    asterisk,
+    audio_fork,
+    audio_stream,
+    ces,
+    jambonz,
+    raw,
+    twilio,
+)
 from gateway.channels.base import Channel
 from gateway.channels.dialect import Dialect, Opening, Request
 from gateway.errors import ConfigError
@@ -16,6 +24,11 @@ DIALECTS: Final[Mapping[str, Dialect[Any]]] = {
     for entry in (
         ces.DIALECT,
         twilio.DIALECT,
+        asterisk.DIALECT,
+        jambonz.DIALECT,
+        audio_fork.DIALECT,
+        audio_stream.DIALECT,
+        raw.DIALECT,
     )
 }
 

@@ -1,0 +1,75 @@
+"""jambonz's REST interface: hang-up, transfer and keys. Requests as values.
+
+A call is updated in one way a request, so each key is one of its own. A transfer gives the call
+new verbs: jambonz asks for them at our own address, with the credentials that it has for us.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from gateway.channels.dialect import Bearer, CallRef, RestAuth, RestRequest
+from gateway.platform_settings import JambonzSettings
+
+BASE_URL: Final = "https://jambonz.cloud/api"
+TRANSFER_PATH: Final = "/jambonz/transfer"
+KEY_MS: Final = 200
+
+
+class JambonzRest:
+    """The calls of one account."""
+
+    def __init__(self, settings: JambonzSettings) -> None:
+        self._settings = settings
+        self.base_url = (settings.rest_url or BASE_URL).rstrip("/")
+
+    @property
+    def can_transfer(self) -> bool:
+        """Whether jambonz can be told where our verbs are."""
+        return bool(self._settings.public_origin)
+
+    def auth(self, now_s: float) -> RestAuth:
+        """The account's API token."""
+        secret = self._settings.api_secret
+        return Bearer(secret.get_secret_value() if secret else "")
+
+    def hangup(self, call: CallRef) -> Sequence[RestRequest]:
+        """Status `completed`."""
+        return [self._update(call, {"call_status": "completed"})]
+
+    def transfer(
+        self, call: CallRef, target: str, metadata: Mapping[str, Any]
+    ) -> Sequence[RestRequest]:
+        """New verbs, from our own webhook; nobody to dial without a target."""
+        settings = self._settings
+        if not target or not settings.public_origin:
+            return []
+        hook = {
+            "url": f"{settings.public_origin.rstrip('/')}{TRANSFER_PATH}"
+            f"?{urlencode({'target': target})}",
+            "method": "POST",
+        }
+        if settings.password is not None:
+            hook |= {
+                "username": settings.username,
+                "password": settings.password.get_secret_value(),
+            }
+        return [self._update(call, {"call_hook": hook})]
+
+    def send_dtmf(self, call: CallRef, digits: str) -> Sequence[RestRequest]:
+        """One request a key."""
+        return [
+            self._update(call, {"dtmf": {"digit": digit, "duration": KEY_MS}}) for digit in digits
+        ]
+
+    def _update(self, call: CallRef, change: Mapping[str, Any]) -> RestRequest:
+        account = quote(self._settings.account or call.account, safe="")
+        path = f"/v1/Accounts/{account}/Calls/{quote(call.call_id, safe='')}"
+        return RestRequest("PUT", path, json=change)
+
+
+def rest(settings: JambonzSettings) -> JambonzRest | None:
+    """The interface; None without a token."""
+    return JambonzRest(settings) if settings.api_secret is not None else None
