@@ -9,6 +9,7 @@
     │   └── AuthError      … because its proof is missing or bad   auth.*
     ├── AssetError         audio that cannot be fetched or decoded asset.*
     ├── SpeechError        synthesis or recognition failed         speech.*
+    ├── RestError          a platform's REST interface failed      rest.*
     ├── RuntimeFailure     the agent runtime failed or went away   runtime.*
     └── RecordError        a record that cannot be kept or sent    records.*
 
@@ -96,6 +97,10 @@ class AssetError(GatewayError):
 
 class SpeechError(GatewayError):
     """Synthesis or recognition failed."""
+
+
+class RestError(GatewayError):
+    """A platform's REST interface refused, failed or cannot be reached."""
 
 
 class RuntimeFailure(GatewayError):

@@ -174,6 +174,10 @@ class RestRequest:
     headers: Mapping[str, str] = field(default_factory=dict)
     gone: tuple[int, ...] = (404, 410)
     """Statuses that mean: the call has ended already."""
+    gone_words: tuple[str, ...] = ()
+    """Words in the body of an error that mean the same, such as a quoted code."""
+    repeatable: bool = True
+    """Whether it may be sent again where it is not known if the first one was carried out."""
 
 
 @dataclass(frozen=True, slots=True)

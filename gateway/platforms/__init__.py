@@ -1,0 +1,1 @@
+"""The platform's end of a call beyond its codec: socket, REST interface, operator's terms."""

@@ -1,0 +1,224 @@
+"""Sends a platform's REST requests: bounded, repeated where that is safe, `gone` is success.
+
+A request runs in a task of its own, so that the end of a call, or of the server, does not cut it
+off half-way: who asked may be cancelled, the request goes on to its deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import aiohttp
+import orjson
+import structlog
+
+from gateway.channels.dialect import (
+    Basic,
+    Bearer,
+    CallRef,
+    ClientCredentials,
+    RestAuth,
+    RestRequest,
+    RestWords,
+)
+from gateway.errors import RestError
+
+TIMEOUT_S: Final = 4.0
+"""For one attempt."""
+DEADLINE_S: Final = 8.0
+"""For a request with all its attempts."""
+ATTEMPTS: Final = 3
+PAUSE_S: Final = 0.2
+"""Before the second attempt; doubles with each."""
+MAX_ANSWER_BYTES: Final = 1 << 16
+TOKEN_MARGIN_S: Final = 30.0
+MAX_PENDING: Final = 1000
+"""Requests at once; one more fails at once, since the platform does not keep up."""
+
+log = structlog.get_logger()
+
+
+class CallControl(Protocol):
+    """What can be done to a call from beside its media socket. All raise RestError."""
+
+    async def hangup(self, call: CallRef) -> None:
+        """End the call; one that has ended already is a success."""
+        ...
+
+    async def transfer(self, call: CallRef, target: str, metadata: Mapping[str, Any]) -> None:
+        """Hand the call on."""
+        ...
+
+    async def send_dtmf(self, call: CallRef, digits: str) -> None:
+        """Press keys towards the far end."""
+        ...
+
+
+class RestControl:
+    """One platform's calls, by its REST interface. `aclose` once at the end."""
+
+    def __init__(
+        self,
+        words: RestWords,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        deadline_s: float = DEADLINE_S,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._words = words
+        self._timeout = aiohttp.ClientTimeout(total=timeout_s)
+        self._deadline_s = deadline_s
+        self._wall_clock = wall_clock
+        self._session: aiohttp.ClientSession | None = None
+        self._running: set[asyncio.Task[None]] = set()
+        self._token = ""
+        self._token_until_s = 0.0
+
+    async def hangup(self, call: CallRef) -> None:
+        """End the call. Raises RestError."""
+        await self._perform(self._words.hangup(call), "hang up")
+
+    async def transfer(self, call: CallRef, target: str, metadata: Mapping[str, Any]) -> None:
+        """Hand the call on. Raises RestError."""
+        await self._perform(self._words.transfer(call, target, metadata), "transfer")
+
+    async def send_dtmf(self, call: CallRef, digits: str) -> None:
+        """Press keys. Raises RestError."""
+        await self._perform(self._words.send_dtmf(call, digits), "press keys")
+
+    async def aclose(self) -> None:
+        """Wait for what is under way, within its deadlines, and close."""
+        if self._running:
+            await asyncio.wait(list(self._running), timeout=self._deadline_s)
+        for task in list(self._running):
+            task.cancel()
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    # ---- inside
+
+    async def _perform(self, requests: Sequence[RestRequest], what: str) -> None:
+        if not requests:
+            raise RestError("rest.unable", f"this platform has no way to {what} such a call")
+        if len(self._running) >= MAX_PENDING:
+            raise RestError("rest.busy", "too many requests wait for the platform")
+        task = asyncio.get_running_loop().create_task(self._all(requests), name=f"rest:{what}")
+        self._running.add(task)
+        task.add_done_callback(self._settle)
+        await asyncio.shield(task)
+
+    def _settle(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # Who asked may not be there any more to see it.
+            log.warning("rest.failed", code=getattr(error, "code", "internal.rest"))
+
+    async def _all(self, requests: Sequence[RestRequest]) -> None:
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                for request in requests:
+                    await self._one(request)
+        except TimeoutError:
+            raise RestError("rest.timeout", "the platform does not answer in time") from None
+
+    async def _one(self, request: RestRequest) -> None:
+        pause_s = PAUSE_S
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                again = await self._attempt(request, last=attempt == ATTEMPTS)
+            except aiohttp.ClientConnectorError as error:
+                # Nothing was sent, so it may always be repeated.
+                if attempt == ATTEMPTS:
+                    raise _unreachable(error) from None
+                again = pause_s
+            except (aiohttp.ClientError, TimeoutError) as error:
+                if attempt == ATTEMPTS or not request.repeatable:
+                    raise _unreachable(error) from None
+                again = pause_s
+            if again is None:
+                return
+            await asyncio.sleep(max(again, pause_s))
+            pause_s *= 2
+
+    async def _attempt(self, request: RestRequest, *, last: bool) -> float | None:
+        """None: done; else how long to wait before the next attempt. Raises RestError."""
+        headers = dict(request.headers)
+        headers["Authorization"] = await self._authorization()
+        if not headers["Authorization"]:
+            del headers["Authorization"]
+        async with self._http().request(
+            request.method,
+            self._words.base_url + request.path,
+            data=None if request.form is None else dict(request.form),
+            json=request.json,
+            headers=headers,
+            timeout=self._timeout,
+            allow_redirects=False,
+        ) as response:
+            status = response.status
+            if 200 <= status < 300 or status in request.gone:
+                return None
+            body = await response.content.read(MAX_ANSWER_BYTES)
+            if any(word.encode() in body for word in request.gone_words):
+                return None
+            if status == 401:
+                self._token = ""
+            busy = status == 429 or (status >= 500 and request.repeatable)
+            if busy and not last:
+                return _retry_after(response.headers.get("Retry-After", ""))
+            raise RestError("rest.refused", f"the platform answered {status}")
+
+    def _http(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                json_serialize=lambda value: orjson.dumps(value).decode()
+            )
+        return self._session
+
+    async def _authorization(self) -> str:
+        now_s = self._wall_clock()
+        auth: RestAuth = self._words.auth(now_s)
+        if isinstance(auth, Basic):
+            return aiohttp.BasicAuth(auth.user, auth.password, "utf-8").encode()
+        if isinstance(auth, Bearer):
+            return f"Bearer {auth.token}"
+        if isinstance(auth, ClientCredentials):
+            if not self._token or now_s >= self._token_until_s:
+                await self._fetch_token(auth, now_s)
+            return f"Bearer {self._token}"
+        return ""
+
+    async def _fetch_token(self, auth: ClientCredentials, now_s: float) -> None:
+        async with self._http().post(
+            auth.token_url,
+            data={"grant_type": "client_credentials"},
+            headers={
+                "Authorization": aiohttp.BasicAuth(
+                    auth.client_id, auth.client_secret, "utf-8"
+                ).encode()
+            },
+            timeout=self._timeout,
+            allow_redirects=False,
+        ) as response:
+            body = await response.content.read(MAX_ANSWER_BYTES)
+            try:
+                answer = orjson.loads(body)
+                self._token = str(answer["access_token"])
+                lifetime_s = float(answer.get("expires_in", 300))
+            except (ValueError, KeyError, TypeError):
+                raise RestError(
+                    "rest.token", f"the platform gave no token (status {response.status})"
+                ) from None
+        self._token_until_s = now_s + max(0.0, lifetime_s - TOKEN_MARGIN_S)
+
+
+def _unreachable(error: BaseException) -> RestError:
+    return RestError("rest.unreachable", f"the platform cannot be reached: {type(error).__name__}")
+
+
+def _retry_after(value: str) -> float:
+    return min(float(value), DEADLINE_S) if value.isascii() and value.isdigit() else 0.0
