@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent / "gateway"
-COMMON = {"errors", "config", "platform_settings", "bidi", "__init__"}
+COMMON = {"errors", "config", "platform_settings", "bidi", "background", "__init__"}
 RING_1 = {"audio", "call", "channels"}
 RING_2 = {"speech", "assets", "runtime", "records", "platforms", "session", "ticker"}
 RING_3 = {"server", "simulate", "load", "console", "cli", "demo"}

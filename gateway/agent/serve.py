@@ -38,6 +38,7 @@ from gateway.agent.runner import ThreadRunner
 from gateway.agent.scope import AppOutput, ScopeFilter
 from gateway.agent.session import build_engine, serve_link
 from gateway.agent.store import SessionStore
+from gateway.background import yield_to_media
 from gateway.config import Settings
 from gateway.errors import GatewayError
 
@@ -46,7 +47,6 @@ log = logging.getLogger("gateway.agent")
 SETTINGS_VARIABLE = "VOICE_GATEWAY_AGENT"
 PARENT_CHECK_S = 1.0
 MAX_MESSAGE_BYTES = 16 << 20
-NICENESS = 5
 STACK_BYTES = 4 << 20
 CLOSE_TIMEOUT_S = 2.0
 _M_ARENA_MAX = -8
@@ -239,7 +239,7 @@ def main(arguments: list[str] | None = None) -> int:
         del os.environ[name]
     os.umask(0o077)
     # The media process shares the machine, and its frames cannot wait.
-    os.nice(NICENESS)
+    yield_to_media()
     try:
         settings = Settings.model_validate_json(given)
     except ValidationError as error:

@@ -15,12 +15,10 @@ from typing import BinaryIO
 
 import msgspec
 
+from gateway.background import yield_to_media
 from gateway.errors import SpeechError
 from gateway.speech.engines import EnginePlan, load_engines
 from gateway.speech.jobs import LENGTH_BYTES, Answer, Failed, Ready, pack, perform, read_job
-
-NICENESS = 5
-"""A burst of synthesis must not take the core from the media loop's next tick."""
 
 
 def _say(out: BinaryIO, answer: Answer) -> None:
@@ -45,8 +43,7 @@ def main() -> None:
     """Entry point of the process."""
     # The gateway ends its workers itself; a Ctrl-C meant for it must not cut a goodbye short.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with contextlib.suppress(OSError):
-        os.nice(NICENESS)
+    yield_to_media()
     # What a library prints would garble the answers: it goes to standard error instead.
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
