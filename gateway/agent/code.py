@@ -70,7 +70,7 @@ class AppCode:
             raise AppError(
                 "app.syntax", f"Python cannot read it: {error}", where=source.where
             ) from None
-        missing = _taken_for_granted(tree)
+        missing = taken_for_granted(tree)
         if missing:
             self.warnings.append(
                 AppWarning(
@@ -91,7 +91,8 @@ class AppCode:
         return self._compiled[source.where]
 
 
-def _taken_for_granted(tree: ast.Module) -> set[str]:
+def taken_for_granted(tree: ast.Module) -> set[str]:
+    """Names that a source uses without importing them and that are given to it nevertheless."""
     used: set[str] = set()
     defined: set[str] = set()
     for node in ast.walk(tree):

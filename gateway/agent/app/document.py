@@ -42,6 +42,11 @@ def _with_scalars(base: dict[Any, list[Any]]) -> dict[Any, list[Any]]:
     return table
 
 
+_BLOCK = re.compile(r":\s*[|>][-+0-9]*\s*(#.*)?$")
+_OTHER_BREAKS = re.compile("[\r\x85\u2028\u2029]")
+"""Line ends that a block of text would not keep."""
+
+
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     yaml_implicit_resolvers = _with_scalars({})
 
@@ -56,7 +61,12 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar(_TAG + "str", text, style="|" if "\n" in text else None)
+    style = None
+    if _OTHER_BREAKS.search(text):
+        style = '"'
+    elif "\n" in text and not dumper.default_style:
+        style = "|"
+    return dumper.represent_scalar(_TAG + "str", text, style=style)
 
 
 _Dumper.add_representer(str, _represent_text)
@@ -81,6 +91,11 @@ class Document:
         while place and place not in lines:
             place = place[:-1]
         return lines.get(place)
+
+    def begins_block(self, line: int) -> bool:
+        """True where a block of text begins below `line` (`key: |`)."""
+        lines = self._text.split("\n")[line - 1 : line]
+        return not self.name.endswith(".json") and bool(lines and _BLOCK.search(lines[0]))
 
     def find_duplicates(self) -> list[tuple[str, int]]:
         """The keys that one mapping has twice, with the line of the second."""

@@ -8,12 +8,17 @@ from typing import Any
 
 PLACEHOLDER = re.compile(r"\$([A-Za-z_]\w*)")
 _TEMPLATE = re.compile(r"\$\{[A-Za-z_][\w.]*\}")
-_OWN_PLACEHOLDERS = frozenset(
+FREE_KEYS = frozenset(
     {
-        *("gcsPathPrefix", "gcs_path_prefix", "globalInstruction", "global_instruction"),
-        *("instruction", "prompt", "text", "description", "pythonCode", "python_code"),
+        *("default", "args", "response", "payload", "metadata", "properties", "uiConfig"),
+        *("updatedVariables", "defaultVariables", "variableOverrides", "variables", "messages"),
     }
 )
+"""Keys under which an author's own data stands."""
+_OWN_PLACEHOLDERS = FREE_KEYS | {
+    *("gcsPathPrefix", "gcs_path_prefix", "globalInstruction", "global_instruction"),
+    *("instruction", "prompt", "text", "description", "pythonCode", "python_code"),
+}
 """Keys whose values are words or code, or have placeholders of another kind."""
 
 

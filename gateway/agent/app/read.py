@@ -45,7 +45,12 @@ D = TypeVar("D", bound=Definition)
 
 def read_app(path: Path) -> App:
     """Read and link the app at `path` (folder or zip). Raises AppError naming file and key."""
-    return _Reader(open_files(path)).app()
+    return read_files(open_files(path))
+
+
+def read_files(files: AppFiles) -> App:
+    """Read and link the app of these files. Raises AppError naming file and key."""
+    return _Reader(files).app()
 
 
 class _Reader:
