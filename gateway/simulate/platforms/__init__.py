@@ -6,13 +6,26 @@ from collections.abc import Mapping
 from typing import Final
 
 from gateway.errors import ScenarioError
-from gateway.simulate.platforms import ces, twilio
+from gateway.simulate.platforms import (
+    asterisk,
+    audio_fork,
+    audio_stream,
+    ces,
+    jambonz,
+    raw,
+    twilio,
+)
 from gateway.simulate.platforms.access import Side
 from gateway.simulate.platforms.base import Identity, Platform
 
 _SIDES: Final[Mapping[str, Side]] = {
     "ces": ces.SIDE,
     "twilio": twilio.SIDE,
+    "asterisk": asterisk.SIDE,
+    "jambonz": jambonz.SIDE,
+    "audio_fork": audio_fork.SIDE,
+    "audio_stream": audio_stream.SIDE,
+    "raw": raw.SIDE,
 }
 CHANNELS = tuple(_SIDES)
 

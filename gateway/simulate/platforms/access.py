@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit, urlunsplit
@@ -50,6 +51,14 @@ class Access:
     def headers(self) -> dict[str, str]:
         """The proof, as request headers."""
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+
+    @property
+    def basic(self) -> dict[str, str]:
+        """`key` and `secret` as HTTP Basic credentials; empty without a secret."""
+        if not self.secret:
+            return {}
+        pair = base64.b64encode(f"{self.key}:{self.secret}".encode()).decode()
+        return {"Authorization": f"Basic {pair}"}
 
 
 @dataclass(frozen=True, slots=True)
