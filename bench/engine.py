@@ -23,7 +23,8 @@ from gateway.channels.base import EndReason
 from gateway.channels.dialects import open_channel
 from gateway.config import AssetSettings
 from gateway.errors import RuntimeFailure
-from gateway.session import CallServices, LiveCall
+from gateway.services import CallServices
+from gateway.session import LiveCall
 from gateway.speech.base import OnWindow, SpeechServices
 from gateway.ticker import Ticker
 
