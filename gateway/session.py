@@ -7,35 +7,34 @@ on any asyncio loop, also one whose clock is virtual.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
+from typing import Any
 
 import structlog
 
-from gateway.assets import AudioAssets
 from gateway.audio import g711
 from gateway.audio.formats import Pcm
 from gateway.audio.resample import Resampler
 from gateway.call import events
 from gateway.call.events import Action
 from gateway.call.machine import CallMachine
-from gateway.call.profile import CallProfile
 from gateway.channels import base
 from gateway.channels.base import Channel, EndReason, Wire
 from gateway.errors import GatewayError, ProtocolError, RuntimeFailure, SpeechError
+from gateway.platforms.line import PlatformLine, Transport
+from gateway.platforms.terms import Terms
 from gateway.records.recorder import CallRecorder
 from gateway.runtime.client import RuntimeClient
 from gateway.runtime.messages import RuntimeTranscript
+from gateway.services import CallServices
 from gateway.speech.base import (
     Heard,
     RecognitionStream,
-    SpeechServices,
     StreamingRecogniser,
     VoiceActivityStream,
 )
 from gateway.speech.speaker import Speaker
-from gateway.ticker import Ticker
 
 EARLY_AUDIO_BYTES = 1 << 17
 """Caller audio kept before the call has started; older audio is dropped first."""
@@ -43,75 +42,6 @@ VAD_RATE_HZ = 8000
 TEARDOWN_S = 3.0
 CLEAN_CLOSES = frozenset({1000, 1001})
 """Close codes with which a platform hangs up; any other is a lost line."""
-
-
-class Transport(Protocol):
-    """The socket of a call, as the call sees it. Nothing here blocks."""
-
-    @property
-    def buffered_bytes(self) -> int:
-        """Bytes accepted by `send` that the peer has not taken yet."""
-        ...
-
-    @property
-    def close_code(self) -> int | None:
-        """The peer's close code; 1006 where the socket was lost; None while it is open."""
-        ...
-
-    def send(self, message: Wire) -> None:
-        """Send one websocket message."""
-        ...
-
-    def close(self, code: int, reason: str) -> None:
-        """Start the close handshake."""
-        ...
-
-    def abort(self) -> None:
-        """Drop the connection at once."""
-        ...
-
-
-class Observer(Protocol):
-    """Who watches calls: logs, metrics, timelines, the simulator."""
-
-    def record(self, call_id: str, t: float, kind: str, fields: Mapping[str, Any]) -> None:
-        """One line of a call's timeline; `t` in seconds since the call started."""
-        ...
-
-    def frame_late(self, late_s: float) -> None:
-        """A tick ran this much after its due time."""
-        ...
-
-    def ended(self, call_id: str, reason: EndReason) -> None:
-        """The call is over and holds nothing any more."""
-        ...
-
-
-OpenRuntimeClient = Callable[[str, Mapping[str, Any]], Awaitable[RuntimeClient]]
-"""Makes an opened client from call id and session configuration. Raises RuntimeFailure."""
-
-
-@dataclass(frozen=True, slots=True)
-class CallServices:
-    """What every call of a process shares."""
-
-    profile: CallProfile
-    speech: SpeechServices
-    assets: AudioAssets
-    open_runtime: OpenRuntimeClient
-    ticker: Ticker
-    observer: Observer
-    send_buffer_bytes: int = 1 << 18
-    shutdown_message: str = "This service is closing now. Please call again later. Goodbye."
-    records: CallRecords | None = None
-
-
-class CallRecords(Protocol):
-    """Keeps records of calls."""
-
-    def begin(self, started: base.Started, begun: float, now: float) -> CallRecorder | None:
-        """The recorder of a call whose time 0 is `begun`; None where nothing is to be kept."""
-        ...
 
 
 class LiveCall:
@@ -125,14 +55,14 @@ class LiveCall:
         *,
         custom: Mapping[str, Any] | None = None,
     ) -> None:
-        self._channel = channel
-        self._transport = transport
         self._services = services
+        self._terms = services.terms.get(channel.capabilities.dialect, Terms())
+        self._line = PlatformLine(channel, transport, self._terms, self._spawn)
         self._custom = dict(custom or {})
         self._loop = asyncio.get_running_loop()
         self._begun = self._loop.time()
-        capabilities = channel.capabilities.without_rest()
-        self._machine = CallMachine(services.profile, capabilities, self._begun)
+        profile = self._terms.profile(services.profile)
+        self._machine = CallMachine(profile, self._line.capabilities, self._begun)
         self._started: base.Started | None = None
         self._early = bytearray()
         self._tick_key = services.ticker.add(self._tick)
@@ -145,9 +75,13 @@ class LiveCall:
         self._recorder: CallRecorder | None = None
         self._closed = False
         self._teardown_task: asyncio.Task[None] | None = None
-        self._transport_gone = False
+        self._counted = False
+        self._host: LiveCall | None = None
+        """The call that this socket has come back to: it gets everything."""
+        self._waiting: asyncio.TimerHandle | None = None
+        """For the platform: to start the call, or to come back."""
         self._done: asyncio.Future[EndReason] = self._loop.create_future()
-        self._speaker = Speaker(services.speech.synthesiser, services.profile, self._machine)
+        self._speaker = Speaker(services.speech.synthesiser, profile, self._machine)
         self._perform: dict[type, Callable[[Any], None]] = {
             events.SendAudio: self._send_audio,
             events.AudioUnheard: self._audio_unheard,
@@ -162,18 +96,24 @@ class LiveCall:
             events.Record: self._record,
             events.CallEnded: self._call_ended,
         }
+        self._take(channel.opened)
+        starts_within_s = channel.capabilities.starts_within_s
+        if starts_within_s is not None and self._started is None:
+            self._waiting = self._loop.call_later(starts_within_s, self._overdue)
 
     # ---- identity
 
     @property
     def call_id(self) -> str:
         """The platform's id of the call; empty before it has started."""
+        if self._host is not None:
+            return self._host.call_id
         return self._started.call_id if self._started else ""
 
     @property
     def started(self) -> bool:
         """Whether the platform has said that the call exists."""
-        return self._started is not None
+        return self._started is not None or self._host is not None
 
     @property
     def ended(self) -> bool:
@@ -181,42 +121,103 @@ class LiveCall:
         return self._closed
 
     async def wait_ended(self) -> EndReason:
-        """Wait until the call holds nothing any more; its end reason."""
+        """Wait until this socket's part of the call holds nothing any more; why it ended."""
+        if self._host is not None:
+            return await self._host.wait_ended()
         return await asyncio.shield(self._done)
 
     # ---- from the transport
 
     def message(self, data: Wire) -> None:
         """One websocket message of the platform."""
-        if self._closed:
-            return
+        if self._host is not None:
+            self._host.message(data)
+        elif self._closed:
+            self._line.late(data)
+        else:
+            self._take(lambda: self._line.channel.receive(data))
+
+    def _take(self, told: Callable[[], list[base.ChannelEvent]]) -> None:
         now = self._loop.time()
         try:
-            for event in self._channel.receive(data):
+            for event in told():
                 self._event(event, now)
         except ProtocolError as error:
             self._protocol_error(error, now)
 
+    def _overdue(self) -> None:
+        self._waiting = None
+        if self._started is None and not self._closed:
+            self._take(self._line.channel.overdue)
+
     def transport_closed(self) -> None:
         """The socket is gone, cleanly or not."""
-        self._transport_gone = True
+        if self._host is not None:
+            self._host.transport_closed()
+            return
+        self._line.lost()
         if self._closed:
             return
         now = self._loop.time()
-        if self._transport.close_code in CLEAN_CLOSES:
+        resume_s = self._line.capabilities.resume_s
+        if self._line.transport.close_code in CLEAN_CLOSES:
             self._apply(self._machine.channel(base.Ended(), now))
+        elif self._started is not None and resume_s > 0:
+            self._apply(self._machine.channel(base.Paused(), now))
+            self._services.parked[self.call_id] = self
+            self._waiting = self._loop.call_later(resume_s, self._never_came_back)
         else:
             self._apply(self._machine.transport_lost(now))
 
+    # ---- a platform that comes back
+
+    def _never_came_back(self) -> None:
+        self._waiting = None
+        self._services.parked.pop(self.call_id, None)
+        if not self._closed:
+            self._apply(self._machine.transport_lost(self._loop.time()))
+
+    def _rejoin(self, call_id: str, now: float) -> None:
+        """This socket goes on with a call that lost its own."""
+        host = self._services.parked.pop(call_id, None)
+        dialect = self._line.capabilities.dialect
+        if host is not None and host._line.capabilities.dialect != dialect:
+            self._services.parked[call_id] = host
+            host = None
+        if host is None or host._started is None:
+            self._line.command(base.Rejoined(False))
+            self._apply(self._machine.end(EndReason.ERROR, now))
+            return
+        self._host = host
+        self._services.ticker.remove(self._tick_key)
+        self._line.command(base.Rejoined(True, host._started))
+        host._come_back(self._line, now)
+
+    def _come_back(self, line: PlatformLine, now: float) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+        assert self._started is not None
+        line.start(self._started)
+        self._line = line
+        # The lost socket may be let go; the call ends with the new one.
+        self._done.set_result(EndReason.TRANSPORT_LOST)
+        self._done = self._loop.create_future()
+        self._apply(self._machine.channel(base.Resumed(), now))
+
     def shutdown(self) -> None:
         """The server closes: say goodbye, then hang up (bounded by the engine)."""
-        if not self._closed:
+        if self._host is not None:
+            self._host.shutdown()
+        elif not self._closed:
             now = self._loop.time()
             self._apply(self._machine.shutdown(self._services.shutdown_message, now))
 
     def end(self, reason: EndReason) -> None:
         """End the call now, without further words."""
-        if not self._closed:
+        if self._host is not None:
+            self._host.end(reason)
+        elif not self._closed:
             self._apply(self._machine.end(reason, self._loop.time()))
 
     def _event(self, event: base.ChannelEvent, now: float) -> None:
@@ -225,9 +226,14 @@ class LiveCall:
         if isinstance(event, base.AudioIn):
             self._audio(event.data, now)
         elif isinstance(event, base.Reply):
-            self._out(event.message)
+            self._line.out(event.message)
         elif isinstance(event, base.Started):
             self._start(event, now)
+        elif isinstance(event, base.Rejoin):
+            self._rejoin(event.call_id, now)
+        elif isinstance(event, base.ParamsUpdated):
+            named = replace(event, custom=self._terms.named(event.custom))
+            self._apply(self._machine.channel(named, now))
         else:
             if self._recorder is not None and isinstance(event, base.DtmfIn):
                 self._recorder.key(now)
@@ -236,10 +242,23 @@ class LiveCall:
     def _start(self, event: base.Started, now: float) -> None:
         if self._started is not None:
             raise ProtocolError("protocol.started_twice", "the call has started already")
-        started = replace(event, custom={**self._custom, **event.custom})
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+        custom = {**self._custom, **event.custom}
+        started = self._terms.started(replace(event, custom=custom))
         self._started = started
+        self._line.start(started)
         # Tasks of the call inherit this: each of their log lines carries the id.
         structlog.contextvars.bind_contextvars(call_id=started.call_id)
+        limit = self._terms.max_calls_per_account
+        dialect = self._line.capabilities.dialect
+        self._counted = self._services.accounts.enter(dialect, started.account, limit)
+        if not self._counted:
+            message = "this account has all the calls that it may have"
+            self._observe(now, "error", {"code": "admission.account", "message": message})
+            self._apply(self._machine.end(EndReason.LIMIT, now))
+            return
         if self._services.records is not None:
             self._recorder = self._services.records.begin(started, self._begun, now)
         if started.in_format is not None:
@@ -251,7 +270,7 @@ class LiveCall:
                 profile = self._services.profile
                 languages = (started.language or profile.language, *profile.languages)
                 self._hearing = recogniser.open(started.in_format.rate_hz, languages, self._heard)
-        self._apply(self._machine.started(started, now))
+        self._apply(self._machine.started(started, now, self._line.capabilities))
         if self._early:
             early, self._early = bytes(self._early), bytearray()
             self._audio(early, now)
@@ -277,23 +296,25 @@ class LiveCall:
 
     def _protocol_error(self, error: ProtocolError, now: float) -> None:
         self._observe(now, "error", {"code": error.code, "message": error.message})
-        for item in self._channel.protocol_close(error):
-            self._out(item)
+        for item in self._line.channel.protocol_close(error):
+            self._line.out(item)
         self._apply(self._machine.end(EndReason.ERROR, now))
 
     # ---- from the surroundings
 
     def _tick(self, due: float, late_s: float) -> None:
         self._services.observer.frame_late(late_s)
+        line = self._line
         self._apply(self._machine.tick(due))
-        if self._transport.buffered_bytes > self._services.send_buffer_bytes and not self._closed:
+        line.tick()
+        if line.transport.buffered_bytes > self._services.send_buffer_bytes and not self._closed:
             self._observe(
                 self._loop.time(),
                 "error",
                 {"code": "transport.not_reading", "message": "the peer does not read"},
             )
-            self._transport.abort()
-            self._transport_gone = True
+            line.transport.abort()
+            line.lost()
             self._apply(self._machine.transport_lost(self._loop.time()))
 
     def _vad_window(self, probability: float, position_s: float) -> None:
@@ -318,18 +339,9 @@ class LiveCall:
         for action in actions:
             perform[type(action)](action)
 
-    def _out(self, item: Wire | base.Close) -> None:
-        if self._transport_gone:
-            return
-        if isinstance(item, base.Close):
-            self._transport.close(item.code, item.reason)
-            self._transport_gone = True
-        else:
-            self._transport.send(item)
-
     def _send_audio(self, action: events.SendAudio) -> None:
-        if not self._transport_gone:
-            self._transport.send(self._channel.audio(action.data, action.turn))
+        if not self._line.gone:
+            self._line.audio(action.data, action.turn)
             if self._recorder is not None:
                 self._recorder.agent(action.data, action.due)
 
@@ -338,8 +350,7 @@ class LiveCall:
             self._recorder.unheard(action.since)
 
     def _to_channel(self, action: events.ToChannel) -> None:
-        for item in self._channel.command(action.command):
-            self._out(item)
+        self._line.command(action.command)
 
     def _open_runtime(self, action: events.OpenRuntime) -> None:
         self._spawn(self._run_runtime(action), "runtime")
@@ -390,9 +401,14 @@ class LiveCall:
         self._services.ticker.remove(self._tick_key)
         if self._recorder is not None:
             self._recorder.end(self._loop.time())
-        if not self._transport_gone:
-            self._transport.close(1000, action.reason.value)
-            self._transport_gone = True
+        if self._waiting is not None:
+            self._waiting.cancel()
+        if self._counted and self._started is not None:
+            dialect = self._line.capabilities.dialect
+            self._services.accounts.leave(dialect, self._started.account)
+        self._services.parked.pop(self.call_id, None)
+        if not self._line.parting:
+            self._line.close(1000, action.reason.value)
         self._teardown_task = self._loop.create_task(
             self._teardown(action.reason), name=f"teardown:{self.call_id}"
         )
@@ -513,6 +529,8 @@ class LiveCall:
                 task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=TEARDOWN_S)
+        if self._line.parting:
+            await self._line.part(reason)
         self._services.observer.ended(self.call_id, reason)
         if not self._done.done():
             self._done.set_result(reason)

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parent.parent / "gateway"
 COMMON = {"errors", "config", "platform_settings", "bidi", "background", "__init__"}
 RING_1 = {"audio", "call", "channels"}
-RING_2 = {"speech", "assets", "runtime", "records", "platforms", "session", "ticker"}
+RING_2 = {"speech", "assets", "runtime", "records", "platforms", "services", "session", "ticker"}
 RING_3 = {"server", "simulate", "load", "console", "cli", "demo"}
 IMPURE = {"asyncio", "socket", "threading", "time", "subprocess", "aiohttp", "websockets", "picows"}
 

@@ -317,9 +317,13 @@ class SendDtmf:
 
 @dataclass(frozen=True, slots=True)
 class Rejoined:
-    """Whether the call of a `Rejoin` is still there; the codec answers in its words."""
+    """Whether the call of a `Rejoin` is still there; the codec answers in its words.
+
+    `started` is how the call had started: the codec goes on with its formats and ids.
+    """
 
     accepted: bool
+    started: Started | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import gc
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from gateway.agent.app import App, read_app
 from gateway.assets import AudioAssets, ThreadRunner
 from gateway.channels.base import Channel
 from gateway.config import Settings
+from gateway.platforms.terms import rest_controls, terms_of
+from gateway.records import build as build_records
 from gateway.runtime.client import Connect, RuntimeClient
 from gateway.runtime.embedded import EmbeddedRuntime
 from gateway.runtime.link import RuntimeLink, WebsocketLink
@@ -27,7 +30,8 @@ from gateway.server.contract import Call, MediaTransport
 from gateway.server.metrics import Metrics
 from gateway.server.observers import CallObservers
 from gateway.server.timelines import Timelines
-from gateway.session import CallServices, LiveCall
+from gateway.services import CallServices
+from gateway.session import LiveCall
 from gateway.speech import build
 from gateway.ticker import Ticker
 
@@ -72,9 +76,17 @@ async def running(settings: Settings) -> AsyncIterator[Gateway]:
             await asyncio.gather(speech.start(), embedded.start())
         else:
             await speech.start()
+        controls = rest_controls(settings.platforms)
+        for control in controls.values():
+            stack.push_async_callback(control.aclose)
         ticker = Ticker(loop)
         stack.callback(ticker.close)
         observers = CallObservers(Metrics(), Timelines())
+        records = build_records(app, settings, partial(session_name, app))
+        if records is not None:
+            stack.push_async_callback(records.aclose)
+            records.start()
+            observers.metrics.watch_records(lambda: records.figures)
         connect = _connect(settings, embedded)
 
         async def open_runtime(call_id: str, config: Mapping[str, Any]) -> RuntimeClient:
@@ -91,6 +103,8 @@ async def running(settings: Settings) -> AsyncIterator[Gateway]:
             observer=observers,
             send_buffer_bytes=settings.server.send_buffer_bytes,
             shutdown_message=settings.call.shutdown_message,
+            records=records,
+            terms=terms_of(settings.platforms, controls),
         )
 
         def make_call(

@@ -22,9 +22,11 @@ from gateway.channels.base import EndReason, Wire
 from gateway.channels.dialects import open_channel
 from gateway.config import Settings
 from gateway.errors import ProtocolError
+from gateway.platforms.terms import terms_of
 from gateway.runtime.client import RuntimeClient
 from gateway.runtime.profile import call_profile
-from gateway.session import CallServices, LiveCall
+from gateway.services import CallServices
+from gateway.session import LiveCall
 from gateway.simulate.caller import FRAME_S, Caller
 from gateway.simulate.clips import ClipMaker
 from gateway.simulate.judge import judge
@@ -232,6 +234,7 @@ class _Call:
             ticker=ticker,
             observer=watch,
             shutdown_message=settings.call.shutdown_message,
+            terms=terms_of(settings.platforms),
         )
 
     async def _open_runtime(self, call: str, config: Mapping[str, Any]) -> RuntimeClient:
