@@ -7,6 +7,7 @@ import sys
 import typer
 
 from gateway import __version__
+from gateway.cli import app as app_commands
 from gateway.cli import call, load, serve, simulate
 from gateway.errors import GatewayError
 
@@ -21,6 +22,8 @@ app = typer.Typer(
     voice-gateway simulate scenario.yaml --out out   a whole call, in virtual time, with a report
 
     voice-gateway call http://127.0.0.1:8080 scenario.yaml --channel twilio
+
+    voice-gateway app init my_app                    an agent app to start from
     """,
     no_args_is_help=True,
     add_completion=False,
@@ -31,6 +34,7 @@ app.command("serve")(serve.serve)
 app.command("simulate")(simulate.simulate)
 app.command("call")(call.call)
 app.command("load")(load.load)
+app.add_typer(app_commands.commands)
 
 
 def _version(show: bool) -> None:

@@ -6,3 +6,5 @@ from pathlib import Path
 
 APP_PATH = Path(__file__).resolve().parent / "app"
 SCENARIOS_PATH = Path(__file__).resolve().parent / "scenarios"
+TEMPLATE_PATH = Path(__file__).resolve().parent / "template"
+"""What `voice-gateway app init` writes."""
