@@ -73,7 +73,9 @@ class Gateway:
         )
         routes = Routes(settings.platforms)
         self._door = MediaDoor(settings, routes, gate, self._admission, metrics, make_call, self)
-        pages = HttpPages(settings, routes, gate, self._admission, self.observers, ready, about)
+        pages = HttpPages(
+            settings, routes, gate, self._admission, self._door, self.observers, ready, about
+        )
         self._runner = web.AppRunner(
             pages.application(),
             access_log=None,

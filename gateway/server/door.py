@@ -1,18 +1,30 @@
-"""Lets media sockets in: route, proof, capacity, in this order and all before the upgrade."""
+"""Lets media sockets in: route, proof, capacity, in this order and all before the upgrade.
+
+Where a platform waits for us instead, its webhook is proven, and the socket is opened from here.
+"""
 
 from __future__ import annotations
 
-from gateway.channels.dialect import Opening, Proof, Request
+import asyncio
+from typing import Any, Final
+
+import picows
+
+from gateway.channels.dialect import Dialect, Opening, Outgoing, Proof, Request
 from gateway.config import Settings
 from gateway.errors import AdmissionError, GatewayError
 from gateway.server.admission import Admission
 from gateway.server.auth import Caller, Gate, public_origin
 from gateway.server.contract import MakeCall
+from gateway.server.handover import LOGGER
 from gateway.server.head import Head, HeadError, check_upgrade
 from gateway.server.media import Admitted, MediaSocket, SocketOwner
 from gateway.server.metrics import Metrics
 from gateway.server.routes import Media, Routes
 from gateway.server.tokens import MediaClaim
+
+CONNECT_S: Final = 5.0
+"""Longest wait for a platform that said it waits for us."""
 
 
 def caller_of(head: Head, address: str) -> Caller:
@@ -93,6 +105,44 @@ class MediaDoor:
         )
         return MediaSocket(admitted, self._make_call, self._settings.server, self._owner)
 
+    async def connect(
+        self, dialect: Dialect[Any], outgoing: Outgoing, request: Request, address: str
+    ) -> None:
+        """Open the socket of a platform that waits. `address`: who asked for it.
+
+        Raises AdmissionError: no line is free (503), or the platform is not there (502).
+        """
+        settings = dialect.settings(self._settings.platforms)
+        channel = dialect.open(Opening(settings, request))
+        slot = self._admission.enter(address)
+        admitted = Admitted(channel=channel, slot=slot, remote=outgoing.url, path=request.path)
+        socket = MediaSocket(admitted, self._make_call, self._settings.server, self._owner)
+        headers = dict(outgoing.headers)
+        if outgoing.subprotocols:
+            headers["Sec-WebSocket-Protocol"] = ", ".join(outgoing.subprotocols)
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                await picows.ws_connect(
+                    lambda: socket,
+                    outgoing.url,
+                    extra_headers=headers,
+                    enable_auto_pong=False,
+                    max_redirects=0,
+                    max_frame_size=channel.capabilities.max_message_bytes,
+                    logger_name=LOGGER,
+                )
+        except (picows.WSError, OSError) as error:
+            raise AdmissionError(
+                "admission.platform",
+                f"the platform does not take the call: {_why(error)}",
+                status=502,
+                where=outgoing.url,
+            ) from None
+        finally:
+            if not socket.connected:
+                slot.release()
+        self._metrics.admitted(dialect.name)
+
     def _prove(self, media: Media, request: Request, caller: Caller) -> MediaClaim | None:
         """Raises AuthError; the claim is not used up yet."""
         if media.proof is Proof.BEARER:
@@ -102,3 +152,8 @@ class MediaDoor:
         else:
             self._gate.platform(media.dialect.name, caller, request)
         return None
+
+
+def _why(error: Exception) -> str:
+    response = getattr(error, "response", None)
+    return f"it answers {int(response.status)}" if response is not None else str(error)

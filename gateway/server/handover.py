@@ -20,8 +20,8 @@ from picows.picows import WSProtocol  # type: ignore[attr-defined]
 
 # picows logs every connection and, as tracebacks, every fault of a peer. The listener tells both
 # in the words of this project.
-_LOGGER: Final = logging.getLogger("gateway.picows")
-_LOGGER.setLevel(logging.CRITICAL + 1)
+LOGGER: Final = logging.getLogger("gateway.picows")
+LOGGER.setLevel(logging.CRITICAL + 1)
 
 _READ_BUFFER_BYTES: Final = 4096
 
@@ -46,7 +46,7 @@ def hand_over(
         None,
         False,  # is_client_side
         lambda _request: upgrade,
-        _LOGGER,
+        LOGGER,
         True,  # disconnect_on_exception
         None,  # handshake timeout: the whole head is here already
         False,  # automatic pings: the server's watch does that for all sockets at once

@@ -22,6 +22,7 @@ from gateway.errors import AdmissionError, GatewayError, ProtocolError
 from gateway.server import answers
 from gateway.server.admission import Admission
 from gateway.server.auth import Caller, Gate, is_loopback, public_origin
+from gateway.server.door import MediaDoor
 from gateway.server.head import HeadError
 from gateway.server.observers import CallObservers
 from gateway.server.routes import Asked, Match, Media, Page, Routes, served
@@ -48,6 +49,7 @@ class HttpPages:
         routes: Routes,
         gate: Gate,
         admission: Admission,
+        door: MediaDoor,
         observers: CallObservers,
         ready: Callable[[], bool],
         about: str,
@@ -56,6 +58,7 @@ class HttpPages:
         self._routes = routes
         self._gate = gate
         self._admission = admission
+        self._door = door
         self._observers = observers
         self._ready = ready
         self._about = about
@@ -178,6 +181,8 @@ class HttpPages:
         try:
             self._admission.check(request.remote or "")
             answer = asked.webhook.answer(Hook(settings, told, media_url))
+            if answer.connect is not None:
+                await self._door.connect(dialect, answer.connect, told, request.remote or "")
         except ProtocolError as error:
             raise HeadError(
                 HTTPStatus.BAD_REQUEST, error.code, error.message, hint=error.hint or ""
