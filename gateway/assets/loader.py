@@ -12,14 +12,19 @@ from gateway.assets.guard import Guard
 from gateway.assets.http import HttpSource
 from gateway.assets.runner import Runner
 from gateway.assets.storage import StorageSource
-from gateway.audio import files
+from gateway.audio import ambience, files
 from gateway.audio.formats import Pcm
+from gateway.audio.limiting import louder
 from gateway.audio.resample import resample_clip
+from gateway.audio.scenes import render
+from gateway.call.profile import AmbientSound
 from gateway.config import AssetSettings
 from gateway.errors import AssetError
 
 MAX_PENDING = 128
 """Different files under way at once; more are refused (asset.busy)."""
+_AMBIENT = "ambient:"
+"""Begins the cache key of a finished loop; after it come the gain, the kind and the source."""
 _GRACE_S = 1.0
 """What decoding may take beyond the time for the fetch."""
 
@@ -89,6 +94,11 @@ class AudioAssets:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._storage.close()
 
+    async def ambient_loop(self, sound: AmbientSound, rate_hz: int) -> Pcm:
+        """An ambient sound at its final level, to be repeated without a seam. Raises AssetError."""
+        kind = "builtin" if sound.builtin else "file"
+        return await self.load(f"{_AMBIENT}{sound.gain_db:g}:{kind}:{sound.source}", rate_hz)
+
     async def _load(self, key: Key) -> Pcm:
         uri, rate_hz = key
         try:
@@ -110,6 +120,14 @@ class AudioAssets:
             self._cache.fail(key, error, task.get_loop().time())
 
     def _make(self, uri: str, rate_hz: int) -> Pcm:
+        if uri.startswith(_AMBIENT):
+            gain_db, kind, source = uri.removeprefix(_AMBIENT).split(":", 2)
+            if kind == "builtin":
+                return louder(render(source, rate_hz), float(gain_db))
+            return ambience.loop(self._make_file(source, rate_hz), rate_hz, float(gain_db))
+        return self._make_file(uri, rate_hz)
+
+    def _make_file(self, uri: str, rate_hz: int) -> Pcm:
         data = self._fetch(uri)
         try:
             clip = files.decode(data, uri, self._settings.max_seconds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gateway.audio.formats import FRAME_MS, Pcm
+from gateway.audio.limiting import limit
 from gateway.audio.mixing import factor
 
 CROSSFADE_MS = 500
@@ -27,5 +28,4 @@ def loop(pcm: Pcm, rate_hz: int, gain_db: float = 0.0) -> Pcm:
     angle = np.linspace(0, np.pi / 2, fade, endpoint=False)
     looped[:fade] *= np.sin(angle)
     looped[:fade] += samples[length : length + fade] * np.cos(angle)
-    looped *= factor(gain_db)
-    return np.clip(np.rint(looped), -32768, 32767).astype("<i2").tobytes()
+    return limit(looped * factor(gain_db))

@@ -90,6 +90,8 @@ class CallProfile:
     barge_in_awareness: bool = False
     disable_dtmf: bool = False
     ambience: AmbientSound | None = None
+    noise_suppression: str = ""
+    """For a runtime that listens itself; the gateway's own recogniser has none."""
 
     # --- from the operator's settings
     lead_ms: int = 100

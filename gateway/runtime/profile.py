@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from gateway.agent.app import App
-from gateway.call.profile import BargeIn, CallProfile, ProtectedKeys, VoiceConfig
+from gateway.audio.scenes import SOUNDS
+from gateway.call.profile import AmbientSound, BargeIn, CallProfile, ProtectedKeys, VoiceConfig
 from gateway.config import Settings
 from gateway.errors import AppError
 
 RATE_MIN, RATE_MAX = 0.25, 2.0
+_NO_NOISE = "PREBUILT_AMBIENT_NOISE_UNSPECIFIED"
 
 
 def call_profile(app: App, settings: Settings) -> CallProfile:
@@ -39,6 +41,8 @@ def call_profile(app: App, settings: Settings) -> CallProfile:
         forbid_barge_in=app.channel_profile.disable_barge_in_control,
         barge_in_awareness=audio.barge_in_config.barge_in_awareness,
         disable_dtmf=app.channel_profile.disable_dtmf,
+        noise_suppression=app.channel_profile.noise_suppression_level,
+        ambience=_ambience(app, call.ambience),
         lead_ms=call.lead_ms,
         barge_in=BargeIn(call.barge_in),
         barge_in_words=call.barge_in_words,
@@ -64,6 +68,39 @@ def call_profile(app: App, settings: Settings) -> CallProfile:
         number_silence_s=max(call.number_silence_s, call.end_silence_s),
         faint_words=call.faint_words,
     )
+
+
+def _ambience(app: App, when: str) -> AmbientSound | None:
+    """The app's ambient sound. Raises AppError for two sources or a name that is not built in."""
+    config = app.audio_processing_config.ambient_sound_config
+    if config is None or when == "off":
+        return None
+    where = "app:audioProcessingConfig.ambientSoundConfig"
+    given = {
+        "prebuiltAmbientSound": config.prebuilt_ambient_sound,
+        "prebuiltAmbientNoise": config.prebuilt_ambient_noise.removeprefix(_NO_NOISE),
+        "gcsUri": config.gcs_uri,
+    }
+    named = {key: value for key, value in given.items() if value}
+    if not named:
+        return None
+    if len(named) > 1:
+        raise AppError(
+            "app.ambient_source",
+            f"an ambient sound has one source, not {' and '.join(named)}",
+            where=where,
+            hint="keep one of them",
+        )
+    ((key, source),) = named.items()
+    builtin = key != "gcsUri"
+    if builtin and source not in SOUNDS:
+        raise AppError(
+            "app.ambient_name",
+            f"there is no ambient sound {source!r}",
+            where=f"{where}.{key}",
+            hint=f"one of: {', '.join(SOUNDS)}",
+        )
+    return AmbientSound(source, builtin, config.volume_gain_db, whole_call=when == "call")
 
 
 def _other_languages(app: App) -> tuple[str, ...]:
