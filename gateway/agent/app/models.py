@@ -158,12 +158,21 @@ class TimeZoneSettings(Definition):
     time_zone: str = ""
 
 
+class PersonaProperty(Definition):
+    """How long answers are: `CONCISE` or `CHATTY`."""
+
+    persona: str = ""
+
+
 class ChannelProfile(Definition):
     """What the channel forbids."""
 
     channel_type: str = ""
     disable_dtmf: bool = False
     disable_barge_in_control: bool = False
+    noise_suppression_level: str = ""
+    """`low`, `moderate`, `high`, `very_high`; for a runtime that listens itself."""
+    persona_property: PersonaProperty = PersonaProperty()
 
 
 class AppDefinition(Definition):
