@@ -46,6 +46,7 @@ from gateway.channels.base import (
     EventIn,
     GoAway,
     Hangup,
+    PlatformFault,
     Started,
     TextIn,
     ToolResponsesIn,
@@ -204,6 +205,8 @@ class CallMachine:
                 desk.say_variables(variables)
             case ToolResponsesIn(items) if desk.conversing:
                 desk.say_tool_responses(items)
+            case PlatformFault(code, message):
+                desk.error("platform.fault", f"the platform reports {code}: {message}"[:300])
             case Ended(reason):
                 self._part(reason)
             case _ if isinstance(event, FarEvent):

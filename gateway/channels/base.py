@@ -136,6 +136,18 @@ class ParamsUpdated:
 
 
 @dataclass(frozen=True, slots=True)
+class PlatformFault:
+    """The platform tells of an error of its own or of ours; the call goes on.
+
+    `code`: the platform's, a few characters; `message`: its words, which hold nothing of the
+    caller's.
+    """
+
+    code: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """What the dialect itself has to answer, at once and whatever the engine does.
 
@@ -202,6 +214,7 @@ ChannelEvent = (
     | PlaybackStarted
     | PlaybackIdle
     | ParamsUpdated
+    | PlatformFault
     | Reply
     | Rejoin
     | TextIn
