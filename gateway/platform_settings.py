@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 
 class PlatformSettings(BaseModel):
@@ -114,6 +114,72 @@ class AudioStreamSettings(PlatformSettings):
     """Length of one file."""
 
 
+class GenesysSettings(PlatformSettings):
+    """Genesys Cloud Audio Connector. `auth_tokens` and the common credentials are not used."""
+
+    clients: Mapping[str, SecretStr] = {}
+    """API key → client secret (base64) as entered in the integration.
+
+    An empty secret lets unsigned requests with that key in.
+    """
+    organizations: list[str] = []
+    """Organisation ids whose calls are taken; default: any with a known key."""
+    languages: list[str] = []
+    """Languages told to a platform that asks which are spoken."""
+    message_ms: int = Field(240, ge=200, le=1000, multiple_of=20)
+    """Audio in one message out: the platform takes about five messages a second."""
+    action_output: str = "action"
+    """Output variable that says how the call ended: `hangup`, `transfer` or `error`."""
+    target_output: str = "target"
+    """Output variable that holds whom to hand over to."""
+
+
+class VonageSettings(PlatformSettings):
+    """Vonage. `auth_tokens` are signature secrets of the account.
+
+    `account` is the application's id and `api_secret` its private key (PEM): both open REST.
+    """
+
+    rate_hz: Literal[8000, 16000, 24000] = 16000
+    """Rate of both directions that the answer asks for."""
+
+
+class TelnyxSettings(PlatformSettings):
+    """Telnyx. `auth_tokens` are stream tokens (`stream_auth_token`); `api_secret` the API key."""
+
+    public_keys: list[str] = []
+    """Ed25519 public keys (base64) that sign the webhooks."""
+    codec: Literal["PCMU", "PCMA", "L16"] = "PCMU"
+    """What is sent; what comes is what the telephone leg has agreed on."""
+    rate_hz: Literal[8000, 16000, 24000, 48000] = 8000
+    """Rate of what is sent; others than 8000 with L16 only."""
+    l16_big_endian: bool = False
+    """Byte order of L16, both ways."""
+    reorder_frames: int = Field(5, ge=0, le=50)
+    """How many later messages one that is missing is waited for; 0: taken as they come."""
+
+    @model_validator(mode="after")
+    def _telephone_codecs_have_one_rate(self) -> TelnyxSettings:
+        if self.codec != "L16" and self.rate_hz != 8000:
+            raise ValueError(f"{self.codec} has 8000 Hz only; set codec to L16")
+        return self
+
+
+class SignalWireSettings(PlatformSettings):
+    """SignalWire. `auth_tokens` are signing keys or stream tokens (`authBearerToken`).
+
+    `account` (project id), `api_secret` (token) and `rest_url` (`https://SPACE.signalwire.com`)
+    open REST; a transfer needs `public_origin` here too.
+    """
+
+    codec: Literal["PCMU@8000h", "L16@16000h", "L16@24000h"] = "PCMU@8000h"
+    """Codec of both directions that the answer asks for."""
+    realtime: bool = False
+    """True: the platform drops what bursts beyond real time instead of keeping it."""
+    l16_big_endian: bool = False
+    """Byte order of L16, both ways."""
+
+
 class PlatformsSettings(BaseModel):
     """All platforms."""
 
@@ -126,3 +192,7 @@ class PlatformsSettings(BaseModel):
     audio_fork: ForkSettings = ForkSettings()
     audio_stream: AudioStreamSettings = AudioStreamSettings()
     raw: PlatformSettings = PlatformSettings()
+    genesys: GenesysSettings = GenesysSettings()
+    vonage: VonageSettings = VonageSettings()
+    telnyx: TelnyxSettings = TelnyxSettings()
+    signalwire: SignalWireSettings = SignalWireSettings()
