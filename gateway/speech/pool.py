@@ -1,9 +1,10 @@
 """A pool of speech workers: jobs in a bounded queue, lost workers replaced.
 
 Policy. A job is refused when the queue is full (speech.busy), fails when it has waited and run for
-longer than its time (speech.timeout) or when its worker dies (speech.worker_lost). A worker that is
-at one job for longer than that time is killed. A replacement that does not start is tried again,
-ever more slowly; jobs wait meanwhile.
+longer than its time (speech.timeout) or when the second worker dies over it (speech.worker_lost);
+after the first it is given to the next one, so that no caller's sentence is lost with a process. A
+worker that is at one job for longer than that time is killed. A replacement that does not start is
+tried again, ever more slowly; jobs wait meanwhile.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ _log = structlog.get_logger()
 class _Waiting:
     job: Job
     answer: asyncio.Future[Answer]
+    cost_a_worker: bool = False
 
 
 def _environment() -> dict[str, str]:
@@ -233,7 +235,7 @@ class WorkerPool:
                 retry_s = min(2 * retry_s, _LAST_RETRY_S)
 
     async def _feed(self, worker: Worker) -> None:
-        """Give jobs to a worker until it fails; the job that it failed over fails as well."""
+        """Give jobs to a worker until it fails; the job it failed over gets one more chance."""
         while True:
             async with self._wake:
                 await self._wake.wait_for(lambda: bool(self._waiting))
@@ -248,7 +250,13 @@ class WorkerPool:
                 _fail(waiting, error)
                 raise error from None
             except SpeechError as error:
-                _fail(waiting, error)
+                if waiting.cost_a_worker:
+                    _fail(waiting, error)
+                else:
+                    waiting.cost_a_worker = True
+                    self._waiting.appendleft(waiting)
+                    async with self._wake:
+                        self._wake.notify()
                 raise
             except asyncio.CancelledError:
                 _fail(waiting, SpeechError("speech.closed", "the speech workers have ended"))

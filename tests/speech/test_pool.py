@@ -67,27 +67,35 @@ async def test_an_engine_error_reaches_the_caller_and_the_worker_lives_on() -> N
         assert pool.pids == pids
 
 
-async def test_a_killed_worker_fails_its_job_and_is_replaced() -> None:
+async def test_a_killed_worker_is_replaced_and_its_job_is_done_by_the_next_one() -> None:
     async with running() as pool:
         (pid,) = pool.pids
         os.kill(pid, signal.SIGSTOP)
         job = await taken(pool)
         next_job = asyncio.create_task(pool.run(HELLO))
         os.kill(pid, signal.SIGKILL)
-        with pytest.raises(SpeechError) as raised:
-            await job
-        assert raised.value.code == "speech.worker_lost"
+        assert isinstance(await job, Speech)
         assert isinstance(await next_job, Speech)
         assert pool.pids != [pid]
         assert len(pool.pids) == 1
 
 
-async def test_a_worker_killed_between_jobs_fails_at_most_one() -> None:
+async def test_a_job_that_costs_two_workers_fails() -> None:
     async with running() as pool:
+        killed = set(pool.pids)
+        os.kill(pool.pids[0], signal.SIGSTOP)
+        job = await taken(pool)
         os.kill(pool.pids[0], signal.SIGKILL)
-        results = await asyncio.gather(*(pool.run(HELLO) for _ in range(3)), return_exceptions=True)
-        codes = [error.code for error in results if isinstance(error, SpeechError)]
-        assert codes in ([], ["speech.worker_lost"])
+        while not job.done():
+            # A new worker takes the job at once; it is stopped long before it can be done.
+            for pid in set(pool.pids) - killed:
+                os.kill(pid, signal.SIGKILL)
+                killed.add(pid)
+            await asyncio.sleep(0)
+        with pytest.raises(SpeechError) as raised:
+            await job
+        assert raised.value.code == "speech.worker_lost"
+        assert len(killed) == 2
 
 
 async def test_a_worker_that_hangs_is_killed_at_the_deadline() -> None:
