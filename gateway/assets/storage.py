@@ -26,7 +26,7 @@ class StorageSource:
     def __init__(self, guard: Guard, *, max_bytes: int, endpoint: str | None = None) -> None:
         self._guard = guard
         self._max_bytes = max_bytes
-        self._endpoint = endpoint or os.environ.get("STORAGE_EMULATOR_HOST") or None
+        self._endpoint = endpoint
         self._lock = threading.Lock()
         self._client: Any = None
         self._thread = threading.local()
@@ -97,7 +97,7 @@ class StorageSource:
     def _connected(self) -> Any:
         with self._lock:
             if self._client is None:
-                self._client = _client(self._endpoint)
+                self._client = storage_client(self._endpoint)
                 self._client._http.hooks["response"].append(self._remember)
             return self._client
 
@@ -105,24 +105,29 @@ class StorageSource:
         getattr(self._thread, "responses", []).append(response)
 
 
-def _client(endpoint: str | None) -> Any:
+def storage_client(endpoint: str | None) -> Any:
+    """A client with the credentials of the environment; anonymous without any, or by `endpoint`.
+
+    `endpoint`: an emulator or a private address; default STORAGE_EMULATOR_HOST.
+    """
     import google.auth.exceptions
     from google.auth.credentials import AnonymousCredentials
-    from google.cloud import storage
+    from google.cloud.storage import Client
 
     # Else the library starts a thread and a request of its own for each bucket, for traces.
     os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
-    if endpoint is not None:
+    endpoint = endpoint or os.environ.get("STORAGE_EMULATOR_HOST")
+    if endpoint:
         url = endpoint if "://" in endpoint else f"http://{endpoint}"
-        return storage.Client(
+        return Client(
             project="none",
             credentials=AnonymousCredentials(),  # type: ignore[no-untyped-call]
             client_options={"api_endpoint": url.rstrip("/")},
         )
     try:
-        return storage.Client()
+        return Client()
     except (google.auth.exceptions.DefaultCredentialsError, OSError):
-        return storage.Client.create_anonymous_client()
+        return Client.create_anonymous_client()
 
 
 class _Bounded(io.BytesIO):

@@ -40,39 +40,37 @@ class CallRecorder:
     """Holds frames and notes of a call until they are taken. Times are the engine's clock.
 
     At most `max_frames` frames wait; what comes while they do is lost, counted in `lost_frames`,
-    and silent in the recording. With `spill`, waiting frames are written on the spot instead.
+    and silent in the recording.
     """
 
     __slots__ = (
         "_audio",
         "_limit",
         "_notes",
-        "_on_end",
         "_parts",
-        "_spill",
         "ended_at",
         "lost_frames",
         "lost_notes",
+        "lost_writes",
+        "on_end",
+        "spill",
     )
 
-    def __init__(
-        self,
-        *,
-        audio: bool,
-        max_frames: int,
-        on_end: Callable[[], None],
-        spill: Callable[[], None] | None = None,
-    ) -> None:
+    def __init__(self, *, audio: bool, max_frames: int) -> None:
         self._audio = audio
         self._limit = 2 * max_frames
-        self._on_end = on_end
-        self._spill = spill
         self._parts: list[bytes] = []
         """Head and payload in turn: half as many entries as parts."""
         self._notes: list[Note] = []
+        self.on_end: Callable[[], object] | None = None
+        """Called once, when the call is over."""
+        self.spill: Callable[[], object] | None = None
+        """Where no thread writes: called to write on the spot what waits."""
         self.ended_at: float | None = None
         self.lost_frames = 0
         self.lost_notes = 0
+        self.lost_writes = 0
+        """Stretches that the disk did not take."""
 
     # ---- on the media loop
 
@@ -109,15 +107,16 @@ class CallRecorder:
         """The call is over; nothing more comes."""
         if self.ended_at is None:
             self.ended_at = now
-            self._on_end()
+            if self.on_end is not None:
+                self.on_end()
 
     def _put(self, kind: int, t: float, data: bytes) -> None:
         parts = self._parts
         if len(parts) >= self._limit:
-            if self._spill is None:
+            if self.spill is None:
                 self.lost_frames += 1
                 return
-            self._spill()
+            self.spill()
         parts += (HEAD.pack(kind, len(data), t), data)
 
     # ---- in the writer's thread

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import HistogramMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.process_collector import ProcessCollector
 
 LATE_S: Final = 0.010
@@ -42,6 +42,24 @@ class FrameLateness:
             buckets=[(name, float(count)) for name, count in buckets],
             sum_value=self.seconds,
         )
+
+
+class RecordFigures:
+    """What has become of recordings: one family, read when it is asked for."""
+
+    def __init__(self, figures: Callable[[], Mapping[str, int]]) -> None:
+        self._figures = figures
+
+    def collect(self) -> Iterator[Metric]:
+        """For the registry."""
+        family = GaugeMetricFamily(
+            "voice_gateway_records",
+            "Records of calls since the start (waiting: now), and frames that they lost",
+            labels=["state"],
+        )
+        for state, count in self._figures().items():
+            family.add_metric([state], count)
+        yield family
 
 
 class Metrics:
@@ -93,6 +111,10 @@ class Metrics:
         """Read these two figures at each scrape."""
         self._active.set_function(active)
         self._draining.set_function(draining)
+
+    def watch_records(self, figures: Callable[[], Mapping[str, int]]) -> None:
+        """Read these figures of the records at each scrape."""
+        self.registry.register(RecordFigures(figures))
 
     def admitted(self, dialect: str) -> None:
         """A call was let in."""
