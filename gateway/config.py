@@ -68,6 +68,12 @@ class AuthSettings(Section):
     none: bool = False
     """True: no proof is asked (loopback only, unless allow_open is set as well)."""
     allow_open: bool = False
+    trusted_proxies: list[str] = []
+    """Addresses or networks (`10.0.0.0/8`) of proxies whose header fields are believed."""
+    client_cert_header: str = ""
+    """Header in which a trusted proxy names the client certificate that it has verified."""
+    client_cert_names: list[str] = []
+    """Names in that header that open every address; set both for mutual TLS at the proxy."""
 
 
 class CallSettings(Section):
@@ -143,7 +149,7 @@ class GoogleSpeechSettings(Section):
     """Tries for a sentence before the offline voice speaks it."""
     cool_down_s: float = Field(15.0, ge=0)
     """How long the offline engine serves after a failure before the service is tried again."""
-    stream_s: float = Field(240.0, gt=10, le=290)
+    stream_s: float = Field(240.0, ge=1, le=290)
     """Age at which a recognition stream is replaced; the service ends it at five minutes."""
 
 
@@ -233,6 +239,13 @@ class RuntimeSettings(Section):
 
     url: str | None = None
     """`wss://…` or `unix:///path`: a runtime elsewhere; default: the embedded one."""
+    modality: Literal["text", "audio"] = "text"
+    """`audio`: the runtime at `url` listens and speaks itself; `text`: the gateway does."""
+    audio: str = Field("line", pattern=r"^(line|(LINEAR16|MULAW|ALAW)/(8000|16000|24000|48000))$")
+    """Format of an audio runtime, such as `LINEAR16/16000`; `line`: that of each caller's line,
+    so that nothing is converted."""
+    audio_chunk_ms: int = Field(60, ge=40, le=120)
+    """Length of the pieces in which it is given the caller's audio."""
     processes: int = Field(1, ge=1)
     start_timeout_s: float = Field(10.0, gt=0)
     turn_timeout_s: float = Field(60.0, gt=0)

@@ -135,7 +135,7 @@ class LiveCall:
         elif self._closed:
             self._line.late(data)
         else:
-            self._take(lambda: self._line.channel.receive(data))
+            self._take(lambda: self._line.receive(data))
 
     def _take(self, told: Callable[[], list[base.ChannelEvent]]) -> None:
         now = self._loop.time()

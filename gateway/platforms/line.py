@@ -11,6 +11,7 @@ import structlog
 from gateway.channels.base import (
     Channel,
     ChannelCommand,
+    ChannelEvent,
     Close,
     Ended,
     EndReason,
@@ -96,6 +97,14 @@ class PlatformLine:
         if audio_format is not None and needs_outbox(self._capabilities, audio_format):
             self._outbox = Outbox(self.channel, self._capabilities, audio_format)
 
+    def receive(self, data: Wire) -> list[ChannelEvent]:
+        """What a message tells. Raises ProtocolError."""
+        if not self._capabilities.binary_in and not isinstance(data, str):
+            raise ProtocolError(
+                "protocol.binary", "a binary message where text is spoken", close_code=1003
+            )
+        return self.channel.receive(data)
+
     # ---- out
 
     def out(self, item: Wire | Close) -> None:
@@ -168,7 +177,7 @@ class PlatformLine:
         if not self._peer_closes or self.gone:
             return
         try:
-            events = self.channel.receive(data)
+            events = self.receive(data)
         except ProtocolError:
             self.close(1000, "")
             return

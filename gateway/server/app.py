@@ -218,7 +218,8 @@ class Gateway:
         """Hold the slot until the call holds nothing any more."""
         try:
             if socket.call is not None:
-                async with asyncio.timeout(CALL_END_S):
+                resume_s = socket.admitted.channel.capabilities.resume_s
+                async with asyncio.timeout(CALL_END_S + resume_s):
                     await socket.call.wait_ended()
         except TimeoutError:
             log.error("call.stuck", call_id=socket.call.call_id if socket.call else "")

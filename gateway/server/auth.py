@@ -10,12 +10,13 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
 from gateway.channels.dialect import Dialect, PlatformProof, Request
-from gateway.config import Settings
+from gateway.config import AuthSettings, Settings
 from gateway.errors import AuthError, ConfigError
 from gateway.server.routes import served
 from gateway.server.tokens import MediaClaim, MediaTokens
@@ -32,6 +33,8 @@ class Caller:
     origin: str = ""
     authorization: str = ""
     access_token: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """By lower-case name."""
 
 
 def is_loopback(host: str) -> bool:
@@ -97,7 +100,14 @@ def check_exposure(settings: Settings) -> None:
         raise ConfigError(
             "config.tls", "TLS needs both a certificate and a key", where="server.tls_cert"
         )
-    closed = bool(auth.tokens or proofs)
+    closed = bool(auth.tokens or proofs or auth.client_cert_names)
+    if auth.client_cert_names and not (auth.client_cert_header and auth.trusted_proxies):
+        raise ConfigError(
+            "config.client_cert",
+            "names of client certificates are believed from a header of trusted proxies only",
+            where="auth.client_cert_names",
+            hint="set auth.client_cert_header and auth.trusted_proxies as well",
+        )
     if not is_loopback(server.host) and not closed and not (auth.none and auth.allow_open):
         raise ConfigError(
             "config.open_server",
@@ -108,6 +118,45 @@ def check_exposure(settings: Settings) -> None:
         )
 
 
+class Proxies:
+    """The proxies whose header fields are believed, and what they say of a caller."""
+
+    def __init__(self, settings: AuthSettings) -> None:
+        try:
+            self._networks = [
+                ipaddress.ip_network(text, strict=False) for text in settings.trusted_proxies
+            ]
+        except ValueError as error:
+            raise ConfigError("config.proxies", str(error), where="auth.trusted_proxies") from None
+        self._header = settings.client_cert_header.lower()
+        self._names = [name.encode() for name in settings.client_cert_names]
+
+    def trusted(self, address: str) -> bool:
+        """Whether this address is a proxy's."""
+        try:
+            ip = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        return any(ip.version == network.version and ip in network for network in self._networks)
+
+    def source(self, caller: Caller) -> str:
+        """Who called: what the proxy itself has seen last, else the address."""
+        if not self._networks or not self.trusted(caller.address):
+            return caller.address
+        last = caller.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
+        return last or caller.address
+
+    def certified(self, caller: Caller) -> bool:
+        """Whether a trusted proxy has verified a client certificate that opens this server."""
+        if not self._header or not self.trusted(caller.address):
+            return False
+        offered = caller.headers.get(self._header, "").encode("utf-8", "replace")
+        sound = False
+        for name in self._names:
+            sound |= hmac.compare_digest(name, offered)
+        return sound
+
+
 class Gate:
     """Judges callers by the settings."""
 
@@ -116,9 +165,12 @@ class Gate:
         self._proofs = platform_proofs(settings)
         self._open = settings.auth.none and settings.auth.allow_open
         self._tokens = tokens
+        self.proxies = Proxies(settings.auth)
 
     def bearer(self, caller: Caller) -> None:
         """Native sessions and timelines: a bearer token. Raises AuthError."""
+        if self.proxies.certified(caller):
+            return
         if not self._bearer:
             self._local(caller)
             return
@@ -140,6 +192,8 @@ class Gate:
 
     def platform(self, dialect: str, caller: Caller, request: Request) -> None:
         """The platform's own proof; without its secrets, this machine only. Raises AuthError."""
+        if self.proxies.certified(caller):
+            return
         proof = self._proofs.get(dialect)
         if proof is None:
             self._local(caller)
@@ -161,7 +215,7 @@ class Gate:
     def _local(self, caller: Caller) -> None:
         if self._open:
             return
-        if not is_loopback(caller.address):
+        if not is_loopback(self.proxies.source(caller)):
             raise AuthError(
                 "auth.local_only",
                 "only this machine may call, since no proof is configured",

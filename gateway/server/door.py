@@ -35,6 +35,7 @@ def caller_of(head: Head, address: str) -> Caller:
         origin=head.get("origin"),
         authorization=head.get("authorization"),
         access_token=head.query_value("access_token"),
+        headers=dict(reversed(head.headers)),
     )
 
 
@@ -79,11 +80,12 @@ class MediaDoor:
             values=found.values,
             origin=public_origin(self._settings, dialect),
         )
-        claim = self._prove(media, request, caller_of(head, address))
+        caller = caller_of(head, address)
+        claim = self._prove(media, request, caller)
         call_id = claim.call_id if claim else ""
         settings = dialect.settings(self._settings.platforms)
         channel = dialect.open(Opening(settings, request, call_id))
-        slot = self._admission.enter(address)
+        slot = self._admission.enter(self._gate.proxies.source(caller))
         try:
             if claim is not None:
                 self._gate.use(claim)

@@ -155,31 +155,33 @@ class HttpPages:
 
     async def _webhook(self, request: web.Request, found: Match, asked: Asked) -> web.Response:
         dialect = asked.dialect
+        caller = _caller(request)
         body = await self._body(request)
         origin = public_origin(self._settings, dialect)
+        # As they came: signatures cover every character.
+        path, _, raw_query = request.raw_path.partition("?")
         told = Request(
-            path=request.rel_url.raw_path,
-            raw_query=request.rel_url.raw_query_string,
-            query=_fields(request.rel_url.raw_query_string),
-            headers={name.lower(): request.headers[name] for name in request.headers},
+            path=path,
+            raw_query=raw_query,
+            query=_fields(raw_query),
+            headers=caller.headers,
             values=found.values,
             form=_fields(body) if "json" not in request.content_type else {},
             body=body,
             method=request.method,
             origin=origin,
         )
-        if asked.webhook.proof is Proof.BEARER:
-            self._gate.bearer(_caller(request))
-        else:
-            self._gate.platform(dialect.name, _caller(request), told)
-
         def media_url(call_id: str) -> str:
             path = self._routes.token_path(dialect, self._gate.issue(dialect.name, call_id))
             return _websocket(self._page_origin(request, origin)) + path
 
         settings = dialect.settings(self._settings.platforms)
         try:
-            self._admission.check(request.remote or "")
+            if asked.webhook.proof is Proof.BEARER:
+                self._gate.bearer(caller)
+            else:
+                self._gate.platform(dialect.name, caller, told)
+            self._admission.check(self._gate.proxies.source(caller))
             answer = asked.webhook.answer(Hook(settings, told, media_url))
             if answer.connect is not None:
                 await self._door.connect(dialect, answer.connect, told, request.remote or "")
@@ -278,6 +280,7 @@ def _caller(request: web.Request) -> Caller:
         origin=request.headers.get("Origin", ""),
         authorization=request.headers.get("Authorization", ""),
         access_token=request.query.get("access_token", ""),
+        headers={name.lower(): request.headers[name] for name in request.headers},
     )
 
 

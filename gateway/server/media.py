@@ -158,9 +158,10 @@ class MediaSocket(WSListener):
         self._owner.joined(self)
         under = transport.underlying_transport
         self._unsent = under.get_write_buffer_size
-        under.get_extra_info("socket").setsockopt(
-            socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL_SEND_BYTES
-        )
+        wire = under.get_extra_info("socket")
+        wire.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL_SEND_BYTES)
+        # A platform that may be silent and must not be pinged is watched by the kernel alone.
+        wire.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         admitted = self.admitted
         try:
             self.call = self._context.run(
@@ -304,9 +305,11 @@ class MediaSocket(WSListener):
             self._refuse(1008, "no message that starts the call came in time")
             return
         silent_s = now - self._heard_s
-        if silent_s > (self._capabilities.receive_idle_s or DEAD_AFTER_S):
+        able = self._capabilities
+        idle_s = able.receive_idle_s or (DEAD_AFTER_S if able.ping_allowed else None)
+        if idle_s is not None and silent_s > idle_s:
             self._log("media.silent", seconds=round(silent_s, 1))
             self.abort()
-        elif silent_s > PING_AFTER_S and not self._pinged:
+        elif silent_s > PING_AFTER_S and not self._pinged and able.ping_allowed:
             self._pinged = True
             ws.send_ping()
