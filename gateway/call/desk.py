@@ -54,6 +54,26 @@ class Desk:
         t = self._last_record = max(self._last_record, self.now if t is None else t)
         self.out.append(Record(t, kind, fields))
 
+    def record_start(self) -> None:
+        """Add the first line of the timeline."""
+        event = self.started
+        formats = [
+            f"{f.encoding.value}/{f.rate_hz}" if f is not None else None
+            for f in (event.in_format, event.out_format)
+        ]
+        self.record(
+            "call_started",
+            {
+                "channel": self.capabilities.dialect,
+                "call_id": event.call_id,
+                "from": event.from_,
+                "to": event.to,
+                "language": self.language,
+                "in_format": formats[0],
+                "out_format": formats[1],
+            },
+        )
+
     def error(self, code: str, message: str) -> None:
         """Add an error to the timeline."""
         self.record("error", {"code": code, "message": message})

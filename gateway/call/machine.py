@@ -131,7 +131,7 @@ class CallMachine:
         desk.language = event.language or profile.language
         if profile.language_variable in profile.variables:
             self._switch_language(event.custom.get(profile.language_variable))
-        self._record_start()
+        self._desk.record_start()
         if event.in_format is not None:
             desk.listening = Listening(profile, event.in_format.rate_hz)
             for pcm in self._early_audio:
@@ -168,25 +168,6 @@ class CallMachine:
         if kickoff is not None:
             desk.record("runtime_input", {"type": InputType.EVENT.value, "event": kickoff})
             desk.turn.asked(desk.now)
-
-    def _record_start(self) -> None:
-        event = self._desk.started
-        formats = [
-            f"{f.encoding.value}/{f.rate_hz}" if f is not None else None
-            for f in (event.in_format, event.out_format)
-        ]
-        self._desk.record(
-            "call_started",
-            {
-                "channel": self._desk.capabilities.dialect,
-                "call_id": event.call_id,
-                "from": event.from_,
-                "to": event.to,
-                "language": self._desk.language,
-                "in_format": formats[0],
-                "out_format": formats[1],
-            },
-        )
 
     def channel(self, event: ChannelEvent, now: float) -> list[Action]:
         """An event of the platform other than `Started` and audio."""
@@ -599,4 +580,4 @@ class CallMachine:
     def _ensure_start(self, reason: EndReason) -> None:
         """A call that ends before it started still has a beginning in its timeline."""
         if self._desk.life is Life.IDLE:
-            self._record_start()
+            self._desk.record_start()
