@@ -13,6 +13,7 @@ MAX_HEADER_BYTES = 1 << 16
 _RIFF_BYTES = 12
 _CHUNK = struct.Struct("<4sI")
 _TEXT_BYTES = 256
+"""So much is looked at before it plays: a quiet start may read like letters by chance."""
 _ENCODINGS = {
     (wav.Tag.PCM, 2): Encoding.LINEAR16,
     (wav.Tag.MULAW, 1): Encoding.MULAW,
@@ -54,17 +55,25 @@ class ServiceAudio:
                 if len(head) > MAX_HEADER_BYTES:
                     raise _bad("a header without an end")
                 return b""
+        elif len(head) < _TEXT_BYTES:
+            return b""
         elif _is_text(head):
             raise _bad("text")
-        self._head.clear()
-        self._in_head = False
-        return self._samples(head[at:])
+        return self._begin(head[at:])
 
     def flush(self) -> Pcm:
         """What is left once all has come. Raises SpeechError where no sample ever came."""
-        if self._head:
-            raise _bad("text" if _is_text(bytes(self._head)) else "half a header")
-        return self._resampler.flush() if self._resampler is not None else b""
+        pcm = b""
+        if head := bytes(self._head):
+            if wav.is_wav(head) or _is_text(head):
+                raise _bad("half a header" if wav.is_wav(head) else "text")
+            pcm = self._begin(head)
+        return pcm + self._resampler.flush() if self._resampler is not None else pcm
+
+    def _begin(self, samples: bytes) -> Pcm:
+        self._head.clear()
+        self._in_head = False
+        return self._samples(samples)
 
     def _samples(self, data: bytes) -> Pcm:
         if self._left is not None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+from collections.abc import Callable
 from typing import Any
 
 from gateway.config import GoogleSpeechSettings
 from gateway.errors import ConfigError, SpeechError
+from gateway.speech.aside import Aside
 from gateway.speech.models import has_module
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -86,22 +88,34 @@ def _is_loopback(host: str) -> bool:
 
 
 async def open_client(
-    client: Any, transport: Any, endpoint: str, settings: GoogleSpeechSettings
+    library: Callable[[], tuple[Any, Any]], endpoint: str, settings: GoogleSpeechSettings
 ) -> tuple[Any, str]:
     """A client of a service and the project of its credentials. Raises SpeechError (credentials).
 
-    `client`, `transport`: the library's classes; `endpoint`: empty for the library's own.
+    `library` imports the classes of client and transport, which takes seconds; `endpoint`: empty
+    for the library's own.
     """
+    aside = Aside("google-start")
+    try:
+        client, transport = await aside.run(library)
+        return await _connect(client, transport, endpoint, settings, aside)
+    finally:
+        aside.close()
+
+
+async def _connect(
+    client: Any, transport: Any, endpoint: str, settings: GoogleSpeechSettings, aside: Aside
+) -> tuple[Any, str]:
     if settings.plaintext:
         import grpc.aio
 
         return client(transport=transport(channel=grpc.aio.insecure_channel(endpoint))), ""
-    credentials, project = await _credentials(settings)
+    credentials, project = await _credentials(settings, aside)
     options = {"api_endpoint": endpoint} if endpoint else {}
     return client(credentials=credentials, client_options=options), project
 
 
-async def _credentials(settings: GoogleSpeechSettings) -> tuple[Any, str]:
+async def _credentials(settings: GoogleSpeechSettings, aside: Aside) -> tuple[Any, str]:
     import google.auth
     from google.auth.exceptions import GoogleAuthError
 
@@ -113,7 +127,7 @@ async def _credentials(settings: GoogleSpeechSettings) -> tuple[Any, str]:
 
     try:
         async with asyncio.timeout(CREDENTIALS_WAIT_S):
-            credentials, project = await asyncio.to_thread(search)
+            credentials, project = await aside.run(search)
     except (GoogleAuthError, TimeoutError) as error:
         raise SpeechError(
             "speech.credentials",

@@ -64,13 +64,10 @@ class GoogleRecogniser:
     async def start(self) -> None:
         """Load the library and find credentials. Raises SpeechError."""
         settings = self.settings
-        client, transport = await asyncio.to_thread(_library)
         endpoint = settings.stt_endpoint
         if not endpoint and settings.location != "global":
             endpoint = f"{settings.location}-speech.googleapis.com"
-        self.client, project = await google_client.open_client(
-            client, transport, endpoint, settings
-        )
+        self.client, project = await google_client.open_client(_library, endpoint, settings)
         project = settings.project or project
         if not project:
             await self.aclose()

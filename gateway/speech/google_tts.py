@@ -57,7 +57,7 @@ class GoogleSynthesiser:
         self._settings = settings.google
         self._client: Any = None
         self._unary: set[tuple[str, str]] = set()
-        self._folder = (
+        folder = (
             PhraseFolder(settings.cache_folder, settings.cache_folder_bytes)
             if settings.cache_folder is not None
             else None
@@ -65,19 +65,16 @@ class GoogleSynthesiser:
         self._phrases = Phrases(
             self._attempt,
             SpeechCache(settings.cache_bytes),
-            folder=self._folder,
+            folder=folder,
             attempts=self._settings.attempts,
             worth_retrying=TRANSIENT,
         )
 
     async def start(self) -> None:
         """Load the library and find credentials. Raises SpeechError, ConfigError."""
-        if self._folder is not None:
-            await asyncio.to_thread(self._folder.open)
-        # Seconds of imports: not on the loop.
-        client, transport = await asyncio.to_thread(_library)
+        await self._phrases.start()
         self._client, _ = await google_client.open_client(
-            client, transport, self._settings.tts_endpoint, self._settings
+            _library, self._settings.tts_endpoint, self._settings
         )
 
     async def aclose(self) -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from functools import partial
 
 from gateway.audio.formats import Pcm
 from gateway.errors import SpeechError
+from gateway.speech.aside import Aside
 from gateway.speech.cache import SpeechCache, SpeechKey
 from gateway.speech.phrase_folder import PhraseFolder
 
@@ -75,11 +77,17 @@ class Phrases:
         self._make = make
         self._cache = cache
         self._folder = folder
+        self._aside = Aside("phrases")
         self._attempts = attempts
         self._worth_retrying = worth_retrying
         self._under_way: dict[SpeechKey, _Making] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], _Making] = {}
         self._closed = False
+
+    async def start(self) -> None:
+        """Open the folder, where there is one. Raises ConfigError."""
+        if self._folder is not None:
+            await self._aside.run(self._folder.open)
 
     async def stream(self, key: SpeechKey) -> AsyncGenerator[Pcm, None]:
         """The pieces of a sentence as they come, at once where it is kept. Raises SpeechError."""
@@ -92,8 +100,8 @@ class Phrases:
         if making is None:
             making = self._under_way[key] = _Making()
             task = asyncio.create_task(self._run(key, making), name="speech-synthesis")
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks[task] = making
+            task.add_done_callback(self._tasks.pop)
         number = 0
         while (pcm := await making.piece(number)) is not None:
             number += 1
@@ -115,7 +123,7 @@ class Phrases:
                 self._cache.put(key, made)
                 making.finish()
                 if self._folder is not None:
-                    await asyncio.to_thread(self._folder.put, key.digest, made)
+                    await self._aside.run(partial(self._folder.put, key.digest, made))
         except SpeechError as error:
             making.finish(error)
         except BaseException:
@@ -127,7 +135,7 @@ class Phrases:
     async def _kept_on_disk(self, key: SpeechKey) -> Pcm | None:
         if self._folder is None:
             return None
-        return await asyncio.to_thread(self._folder.get, key.digest)
+        return await self._aside.run(partial(self._folder.get, key.digest))
 
     async def _try(self, key: SpeechKey, making: _Making) -> Pcm:
         for attempt in range(1, self._attempts + 1):
@@ -145,11 +153,16 @@ class Phrases:
         raise AssertionError("unreachable")
 
     async def aclose(self) -> None:
-        """Break off what is under way; who waits for it meets speech.closed."""
+        """Break off what is under way; who waits for it meets speech.closed.
+
+        What is made already is still written down.
+        """
         self._closed = True
-        for task in self._tasks:
-            task.cancel()
+        for task, making in self._tasks.items():
+            if not making.done:
+                task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._aside.close()
 
 
 def _closed() -> SpeechError:
