@@ -23,6 +23,8 @@ from gateway.channels.dialects import open_channel
 from gateway.config import Settings
 from gateway.errors import ProtocolError
 from gateway.platforms.terms import terms_of
+from gateway.records.inline import InlineRecords
+from gateway.records.plan import make_plan
 from gateway.runtime.client import RuntimeClient
 from gateway.runtime.profile import call_profile
 from gateway.services import CallServices
@@ -36,7 +38,7 @@ from gateway.simulate.result import CallLog, RunResult, at_one_rate, timeline_re
 from gateway.simulate.scenario import ExpectEnded, Scenario
 from gateway.simulate.stand_ins import LateLink, LateSynthesiser, ScriptedRecogniser
 from gateway.simulate.view import CallView
-from gateway.simulate.virtual_code import VirtualCodeRunner, virtual_clock
+from gateway.simulate.virtual_code import EPOCH_S, VirtualCodeRunner, virtual_clock
 from gateway.simulate.virtual_loop import SimulationError, VirtualLoop
 from gateway.speech import inline
 from gateway.speech.base import SpeechServices
@@ -187,7 +189,8 @@ class _Call:
         loop = asyncio.get_running_loop()
         assets = AudioAssets(simulator.settings.assets, self._app.read_file, run_inline)
         ticker = Ticker(loop)
-        services = self._services(caller, assets, ticker, watch, loop.time())
+        records = self._records()
+        services = self._services(caller, assets, ticker, watch, loop.time(), records)
         channel = open_channel(
             self._channel,
             self._call_id,
@@ -205,6 +208,8 @@ class _Call:
         finally:
             ticker.close()
             await assets.aclose()
+            if records is not None:
+                records.finish()
         missed = [] if caller.failed else caller.missed()
         return self._log(far_side, watch, caller, missed, socket)
 
@@ -215,6 +220,7 @@ class _Call:
         ticker: Ticker,
         watch: _Watch,
         origin_s: float,
+        records: InlineRecords | None,
     ) -> CallServices:
         settings = self._simulator.settings
         latency = self._scenario.latency
@@ -235,11 +241,19 @@ class _Call:
             observer=watch,
             shutdown_message=settings.call.shutdown_message,
             terms=terms_of(settings.platforms),
+            records=records,
         )
 
+    def _records(self) -> InlineRecords | None:
+        """Simulated calls are only recorded for this machine, and only where settings say so."""
+        wanted = self._simulator.settings.records
+        if not wanted.enabled or wanted.save_to is None:
+            return None
+        plan = make_plan(self._app, wanted)
+        return InlineRecords(wanted, plan, lambda call, _config: _session(call), EPOCH_S)
+
     async def _open_runtime(self, call: str, config: Mapping[str, Any]) -> RuntimeClient:
-        session = f"projects/local/locations/local/apps/local/sessions/{call}"
-        client = RuntimeClient(session, config, self._connect)
+        client = RuntimeClient(_session(call), config, self._connect)
         await client.open()
         return client
 
@@ -332,6 +346,10 @@ class _Call:
             rate_hz=rate_hz,
             complaints=list(dict.fromkeys(socket.complaints)),
         )
+
+
+def _session(call: str) -> str:
+    return f"projects/local/locations/local/apps/local/sessions/{call}"
 
 
 async def _until(loop: asyncio.AbstractEventLoop, when: float) -> None:
