@@ -115,6 +115,52 @@ def _as_dict(value: Any) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+async def guard_decision(
+    conversation: Conversation, kind: CallbackKind, source: SourceCode, arguments: tuple[Any, ...]
+) -> bool:
+    """Whether a guardrail's code says TRIGGER; code that fails counts as if it did."""
+    context = conversation.context()
+
+    def call() -> Any:
+        name = kind.value if conversation.engine.code.definition(source, kind.value) else ""
+        return conversation.function(source, name)(context, *arguments)
+
+    deadline_s = conversation.engine.settings.runtime.callback_timeout_s
+    try:
+        value = await conversation.run_code(call, context, deadline_s)
+    except Exception as error:
+        log.error(
+            "session %s: guardrail code in %s raised %s (%s)",
+            conversation.identity.session,
+            source.where,
+            type(error).__name__,
+            _place(error),
+        )
+        return True
+    decision = value.get("decision") if isinstance(value, dict) else None
+    return str(decision).upper() == "TRIGGER"
+
+
+async def transfer_condition(conversation: Conversation, source: SourceCode) -> bool:
+    """Whether the code of a transfer rule says yes; code that fails says no."""
+    context = conversation.context()
+    deadline_s = conversation.engine.settings.runtime.callback_timeout_s
+    try:
+        value = await conversation.run_code(
+            lambda: conversation.function(source, "")(context), context, deadline_s
+        )
+    except Exception as error:
+        log.error(
+            "session %s: transfer condition in %s raised %s (%s)",
+            conversation.identity.session,
+            source.where,
+            type(error).__name__,
+            _place(error),
+        )
+        return False
+    return bool(value)
+
+
 async def around_agent(conversation: Conversation, kind: CallbackKind) -> Content | None:
     """before_agent or after_agent: the content that stands for the agent's output, if any."""
     result: Content | None = await _chain(

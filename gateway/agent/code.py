@@ -9,7 +9,7 @@ import ast
 import json
 import re
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
@@ -49,12 +49,15 @@ class Compiled:
 
 
 class AppCode:
-    """All code of an app, compiled. Raises AppError app.syntax on construction."""
+    """All code of an app, compiled. Raises AppError app.syntax on construction.
 
-    def __init__(self, app: App) -> None:
+    `more`: sources beside those of callbacks and Python tools.
+    """
+
+    def __init__(self, app: App, more: Iterable[SourceCode] = ()) -> None:
         self._compiled: dict[str, Compiled] = {}
         self.warnings: list[AppWarning] = []
-        for source in app.code():
+        for source in (*app.code(), *more):
             if source.where not in self._compiled:
                 self._compiled[source.where] = self._compile(source)
 
@@ -89,6 +92,13 @@ class AppCode:
     def compiled(self, source: SourceCode) -> Compiled:
         """The compiled form of one of the app's sources."""
         return self._compiled[source.where]
+
+    def definition(
+        self, source: SourceCode, name: str
+    ) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The function `name` of a source as written; empty: the first in the file."""
+        functions = self._compiled[source.where].functions
+        return functions.get(name or next(iter(functions), ""))
 
 
 def taken_for_granted(tree: ast.Module) -> set[str]:

@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from gateway.agent import variables
+from gateway import bidi
+from gateway.agent import prompt, variables
 from gateway.agent.app.models import Agent, App, SourceCode
-from gateway.agent.app.models import Tool as AppTool
 from gateway.agent.code import AppCode, CodeSpace
+from gateway.agent.failures import FailureHandling, fallback_text
 from gateway.agent.history import History
 from gateway.agent.models.base import Model
 from gateway.agent.platform import Content, Event, Part, ToolContext
+from gateway.agent.routes import Routes
 from gateway.agent.runner import CodeRunner
 from gateway.agent.scope import app_print, scoped
+from gateway.agent.tools.access import Access
+from gateway.agent.tools.catalog import Catalog, Entry
 from gateway.agent.tools.facade import app_globals
+from gateway.agent.tools.mocks import MockConfig
 from gateway.agent.tools.requests import CesRequests
+from gateway.agent.tools.session_context import SessionContext
 from gateway.config import Settings
+
+if TYPE_CHECKING:
+    from gateway.agent.consent import Pending
+    from gateway.agent.guardrails.guard import Guards
 
 T = TypeVar("T")
 
 log = logging.getLogger("gateway.agent")
+
+CURRENT_DATE = "current_date"
+"""A variable that is always there for instructions: today in the session's time zone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +64,19 @@ class Engine:
     model: Model
     settings: Settings
     runner: CodeRunner
+    catalog: Catalog
+    guards: Guards
+    routes: Routes
+    failures: FailureHandling
+    access: Access
+    mocks: MockConfig = field(default_factory=MockConfig)
 
 
 @dataclass(slots=True)
 class AsyncCall:
     """An asynchronous tool that app code asked for through `async_tools`."""
 
-    tool: AppTool
+    tool: Entry
     args: dict[str, Any]
 
 
@@ -67,8 +87,15 @@ class Conversation:
     engine: Engine
     identity: Identity
     agent: Agent
-    start_async: Callable[[AppTool, dict[str, Any], str], None]
+    start_async: Callable[[Entry, dict[str, Any], str], None]
     """Start an asynchronous tool: (tool, arguments, function call id)."""
+    channel: str = ""
+    """The dialect by which the caller came, where the gateway said so."""
+    use_fakes: bool = False
+    """The session asked for the fakes of tools."""
+    time_zone: datetime.tzinfo = datetime.UTC
+    depth: int = 0
+    """0: the caller's own session; more: an agent that works as a tool."""
     history: History = field(default_factory=History)
     state: dict[str, Any] = field(init=False)
     memory: dict[str, Any] = field(default_factory=dict)
@@ -76,6 +103,10 @@ class Conversation:
     turn_index: int = 0
     user_content: Content | None = None
     asked_async: list[AsyncCall] = field(default_factory=list)
+    pending: Pending | None = None
+    """A call that waits for the caller's consent."""
+    failures: int = 0
+    """Turns in a row that failed."""
     _space: CodeSpace = field(init=False)
     _told: dict[str, str] = field(default_factory=dict)
     _calls: int = 0
@@ -99,7 +130,8 @@ class Conversation:
 
     async def run_code(self, fn: Callable[[], T], context: ToolContext, deadline_s: float) -> T:
         """Run app code in a worker thread. Raises what it raises, or DeadlineExceeded."""
-        call = scoped(fn, self.identity.session, context, deadline_s)
+        show = self.engine.settings.log.app_output
+        call = scoped(fn, self.identity.session, context, deadline_s, show=show)
         try:
             return await self.engine.runner.run(call, deadline_s)
         finally:
@@ -119,14 +151,52 @@ class Conversation:
             session_id=self.identity.session,
             state=self.state,
             events=self.history.events() + (extra_events or []),
-            language_code=self.engine.app.language,
+            language_code=self.language,
             project_id=self.identity.project,
             location=self.identity.location,
             app_id=self.identity.app,
             turn_index=self.turn_index,
         )
 
-    def ask_async(self, tool: AppTool, args: dict[str, Any]) -> None:
+    def session_context(self) -> SessionContext:
+        """What OpenAPI and MCP tools may take from this session now."""
+        identity = self.identity
+        return SessionContext(
+            project_id=identity.project,
+            location=identity.location,
+            app_id=identity.app,
+            session_id=identity.session,
+            turn_index=self.turn_index,
+            variables=self.state,
+        )
+
+    @property
+    def language(self) -> str:
+        """The language of the conversation: what the app set, else the app's default."""
+        value = self.state.get(self.engine.settings.call.language_variable)
+        return bidi.language_code(value) or self.engine.app.language
+
+    def branch(self, agent: Agent) -> Conversation:
+        """A conversation of its own over the same variables, for an agent that works as a tool."""
+        branch = Conversation(
+            self.engine,
+            self.identity,
+            agent,
+            start_async=self.start_async,
+            channel=self.channel,
+            use_fakes=self.use_fakes,
+            time_zone=self.time_zone,
+            depth=self.depth + 1,
+        )
+        branch.state = self.state
+        branch.turn_index = self.turn_index
+        return branch
+
+    def fallback_text(self) -> str:
+        """What the caller hears in place of what failed."""
+        return fallback_text(self)
+
+    def ask_async(self, tool: Entry, args: dict[str, Any]) -> None:
         """App code wishes an asynchronous tool; it starts when that code has returned."""
         self.asked_async.append(AsyncCall(tool, args))
 
@@ -147,9 +217,9 @@ class Conversation:
         self.user_content = Content(parts=parts, role="user")
         return self._add("user", self.user_content)
 
-    def add_model(self, parts: list[Part]) -> Event:
-        """Append what the agent said or asked for."""
-        return self._add(self.agent.display_name, Content(parts=parts, role="model"))
+    def add_model(self, parts: list[Part], author: str = "") -> Event:
+        """Append what the agent (default: the one at work) said or asked for."""
+        return self._add(author or self.agent.display_name, Content(parts=parts, role="model"))
 
     def add_responses(self, parts: list[Part]) -> Event:
         """Append what tools answered."""
@@ -162,18 +232,24 @@ class Conversation:
     # ---- instructions
 
     def system_instruction(self) -> str:
-        """Global and agent instruction with static variables filled in."""
-        texts = (self.engine.app.global_instruction, self.agent.instruction)
-        return variables.substitute("\n\n".join(text for text in texts if text), self.state)
+        """Global and agent instruction with static variables filled in, and the examples."""
+        app = self.engine.app
+        values = {**self._built_in(), **self.state}
+        text = variables.substitute(prompt.instructions(app, self.agent), values)
+        examples = prompt.examples(app, self.agent)
+        return f"{text}\n\n{examples}" if text and examples else text or examples
+
+    def _built_in(self) -> Mapping[str, str]:
+        today = datetime.datetime.now(self.time_zone)
+        return {CURRENT_DATE: f"{today:%A}, {today.day} {today:%B} {today.year}"}
 
     def note_changes(self) -> list[str]:
         """Note dynamic variables that changed since the model last heard; the texts it reads."""
-        names = variables.dynamic_names(
-            self.engine.app.global_instruction + "\n" + self.agent.instruction
-        )
+        values = {**self._built_in(), **self.state}
         notes: list[str] = []
-        for name in sorted(names & self.state.keys()):
-            text = variables.state_update(name, self.state[name])
+        names = variables.dynamic_names(prompt.instructions(self.engine.app, self.agent))
+        for name in sorted(names & values.keys()):
+            text = variables.state_update(name, values[name])
             if self._told.get(name) != text:
                 self._told[name] = text
                 notes.append(text)

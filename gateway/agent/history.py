@@ -15,6 +15,8 @@ class _Entry:
     event: Event
     notes: list[str] = field(default_factory=list)
     """State updates that the model reads before this event; app code does not see them."""
+    hidden: bool = False
+    """The model does not read it: a guardrail stopped it."""
 
 
 class History:
@@ -47,6 +49,12 @@ class History:
         """Take an event out again."""
         self._entries = [entry for entry in self._entries if entry.event is not event]
 
+    def hide(self, event: Event) -> None:
+        """Keep an event from the model; app code still sees it."""
+        for entry in self._entries:
+            if entry.event is event:
+                entry.hidden = True
+
     def note(self, texts: list[str]) -> None:
         """State updates for the model, before the last event."""
         if self._entries:
@@ -61,7 +69,8 @@ class History:
             if content.is_model() and parts:
                 contents.append(Content(parts=parts, role="user"))
                 parts = []
-            parts += [seen for part in content.parts if (seen := _for_model(part)) is not None]
+            said = [] if entry.hidden else content.parts
+            parts += [seen for part in said if (seen := _for_model(part)) is not None]
             if parts:
                 contents.append(Content(parts=parts, role=content.role))
         return contents

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import base64
 import binascii
+import datetime
+import zoneinfo
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from gateway import bidi
+from gateway.agent.app.models import App
 from gateway.agent.conversation import Identity
+from gateway.agent.historical import Past, read_history
 from gateway.agent.platform import Blob, Part
 from gateway.errors import ProtocolError
 
@@ -32,8 +36,11 @@ class Config:
     session: str
     identity: Identity
     entry_agent: str = ""
-    history: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """`historicalContexts`: (role, texts)."""
+    history: tuple[Past, ...] = ()
+    """`historicalContexts`."""
+    time_zone: datetime.tzinfo | None = None
+    use_fakes: bool = False
+    """`useToolFakes`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,30 +85,35 @@ def read_config(message: Mapping[str, Any]) -> Config:
     entry_agent = bidi.get(config, "entryAgent", "") or ""
     if not isinstance(entry_agent, str):
         raise invalid("config.entryAgent is not text", "config.entryAgent")
+    use_fakes = bidi.get(config, "useToolFakes", False)
+    if not isinstance(use_fakes, bool):
+        raise invalid("config.useToolFakes is not true or false", "config.useToolFakes")
     return Config(
         session=session,
         identity=Identity(parts[1], parts[3], parts[5], parts[7]),
         entry_agent=entry_agent.rsplit("/", 1)[-1],
-        history=_history(bidi.get(config, "historicalContexts") or []),
+        history=read_history(bidi.get(config, "historicalContexts") or []),
+        time_zone=_time_zone(bidi.get(config, "timeZone")),
+        use_fakes=use_fakes,
     )
 
 
-def _history(messages: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    if not isinstance(messages, list):
-        raise invalid("config.historicalContexts is not a list", "config.historicalContexts")
-    history = []
-    for message in messages:
-        if not isinstance(message, Mapping):
-            raise invalid("a historical context is not an object", "config.historicalContexts")
-        texts = []
-        for chunk in message.get("chunks") or []:
-            if isinstance(chunk, Mapping):
-                text = chunk.get("text") or chunk.get("transcript")
-                if isinstance(text, str):
-                    texts.append(text)
-        if texts:
-            history.append((str(message.get("role") or "user"), tuple(texts)))
-    return tuple(history)
+def zone_of(app: App) -> datetime.tzinfo:
+    """The app's time zone; UTC where it names none, or one that does not exist."""
+    name = app.definition.time_zone_settings.time_zone
+    try:
+        return zoneinfo.ZoneInfo(name) if name else datetime.UTC
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return datetime.UTC
+
+
+def _time_zone(name: Any) -> datetime.tzinfo | None:
+    if name is None or name == "":
+        return None
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, TypeError, OSError):
+        raise invalid("config.timeZone is no time zone", "config.timeZone") from None
 
 
 def read_input(message: Mapping[str, Any]) -> Input:

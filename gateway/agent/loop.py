@@ -12,7 +12,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from gateway.agent import callbacks
+from gateway.agent import callbacks, consent
 from gateway.agent.app.models import (
     CUSTOMIZE_RESPONSE,
     END_SESSION,
@@ -21,22 +21,23 @@ from gateway.agent.app.models import (
     CallbackKind,
 )
 from gateway.agent.conversation import Conversation
+from gateway.agent.failures import apologise
+from gateway.agent.guardrails.definition import ActionKind, Guardrail
 from gateway.agent.models.base import ModelStep
 from gateway.agent.platform import (
     Content,
     Event,
     FunctionCall,
-    FunctionDeclaration,
-    GenerateContentConfig,
     LlmRequest,
     LlmResponse,
     Part,
     Tool,
-    ToolDeclaration,
 )
+from gateway.agent.request import build_request, may_call, without_hidden
 from gateway.agent.tools import system
 from gateway.agent.tools.client import ClientCalls
-from gateway.agent.tools.execute import describe, execute, response_part
+from gateway.agent.tools.execute import execute, response_part
+from gateway.agent.tools.servers import know_servers
 from gateway.agent.turn import Turn, TurnCancelled
 
 log = logging.getLogger("gateway.agent")
@@ -66,23 +67,20 @@ async def run_turn(
     conversation: Conversation, turn: Turn, client: ClientCalls, parts: list[Part]
 ) -> None:
     """One turn from the user's parts to its end. Raises TurnCancelled where it is cut short."""
-    conversation.add_user(parts)
+    failures = conversation.failures
+    pending, conversation.pending = conversation.pending, None
+    heard = conversation.add_user(parts)
     budget = conversation.engine.settings.runtime.max_steps
-    for _ in range(MAX_TRANSFERS):
+    for number in range(MAX_TRANSFERS):
         agent_run = _AgentRun(conversation, turn, client, budget)
-        budget = await agent_run.run()
+        budget = await agent_run.run(heard if number == 0 else None, pending)
+        pending = None
         if not agent_run.transferred:
+            if conversation.failures == failures:
+                conversation.failures = 0
             return
     log.error("session %s: too many transfers in one turn", conversation.identity.session)
     await apologise(conversation, turn)
-
-
-async def apologise(conversation: Conversation, turn: Turn) -> None:
-    """Never dead air: a turn that failed says so unless it has spoken already."""
-    if not turn.said_anything and turn.end_metadata is None:
-        part = Part(text=conversation.engine.settings.call.fallback_message)
-        conversation.add_model([part])
-        await turn.emit(part)
 
 
 class _AgentRun:
@@ -96,11 +94,22 @@ class _AgentRun:
         self._client = client
         self._budget = budget
         after_agent = conversation.agent.callbacks.get(CallbackKind.AFTER_AGENT, ())
-        self._held = _Held(enabled=bool(after_agent))
+        watched = conversation.engine.guards.watches_turn(conversation.agent)
+        self._held = _Held(enabled=bool(after_agent) or watched)
         self.transferred = False
 
-    async def run(self) -> int:
-        """Run the agent; returns how many model steps the turn has left."""
+    async def run(self, heard: Event | None, pending: consent.Pending | None) -> int:
+        """Run the agent; returns how many model steps the turn has left.
+
+        `heard`: the user's input where guardrails have not checked it yet. `pending`: the call
+        that this input is the answer to.
+        """
+        guard = await self._check_input(heard) if heard is not None else None
+        if guard is not None:
+            following = await self._stop(guard, heard)
+            self.transferred = following is Next.TRANSFERRED
+            await self._release()
+            return self._budget
         content = await callbacks.around_agent(self._conversation, CallbackKind.BEFORE_AGENT)
         self._turn.check()
         if content is not None:
@@ -110,6 +119,8 @@ class _AgentRun:
             return self._budget
         agent = self._conversation.agent
         following = Next.STEP
+        if pending is not None:
+            following = await self._answered(pending)
         while following is Next.STEP:
             if self._budget <= 0:
                 log.error(
@@ -138,6 +149,13 @@ class _AgentRun:
                     self._conversation.history.remove(self._held.event)
                 self._conversation.add_model(content.parts)
                 self._held.parts = list(content.parts)
+            guard = await self._conversation.engine.guards.check_code(
+                self._conversation, CallbackKind.AFTER_AGENT
+            )
+            self._turn.check()
+            if guard is not None:
+                self._held.parts = []
+                await self._stop(guard, self._held.event)
         await self._release()
 
     async def _release(self) -> None:
@@ -145,13 +163,76 @@ class _AgentRun:
         for part in held:
             await self._turn.emit(part)
 
+    # ---- guardrails
+
+    async def _check_input(self, heard: Event) -> Guardrail | None:
+        conversation, turn = self._conversation, self._turn
+        guards = conversation.engine.guards
+        guard = await turn.interruptible(guards.check_input(conversation, heard.parts()))
+        if guard is None:
+            guard = await guards.check_code(conversation, CallbackKind.BEFORE_AGENT)
+        turn.check()
+        return guard
+
+    async def _stop(self, guard: Guardrail, stopped: Event | None) -> Next:
+        """Answer in place of what a guardrail stopped; the model never reads that again."""
+        conversation = self._conversation
+        if stopped is not None and guard.action.kind is not ActionKind.TRANSFER:
+            conversation.history.hide(stopped)
+        guards = conversation.engine.guards
+        response = await self._turn.interruptible(guards.instead(conversation, guard.action))
+        return await self._deal_with(response, (), checked=True)
+
+    # ---- consent
+
+    async def _answered(self, pending: consent.Pending) -> Next:
+        """The caller has answered the question about a sensitive tool, or not."""
+        conversation = self._conversation
+        heard = conversation.user_content.parts if conversation.user_content else []
+        answer = consent.read_answer(heard, conversation.language)
+        attempts = conversation.engine.settings.tools.consent_attempts
+        if answer is consent.Answer.UNCLEAR and pending.asked < attempts:
+            return await self._ask_consent(pending.call, pending.asked + 1)
+        call = Part.from_function_call(pending.call.name or "", pending.call.args)
+        if answer is consent.Answer.YES:
+            response = LlmResponse.from_parts([call])
+            return await self._deal_with(response, (), checked=True, consented=True)
+        assert call.function_call is not None
+        call.function_call.id = conversation.new_call_id()
+        conversation.add_model([call])
+        conversation.add_responses([response_part(call.function_call, dict(consent.CANCELLED))])
+        return Next.STEP
+
+    async def _ask_consent(self, call: FunctionCall, asked: int) -> Next:
+        conversation = self._conversation
+        questions = conversation.engine.settings.tools.consent_questions
+        text = consent.question(
+            questions, call.name or "", conversation.language, conversation.engine.app.language
+        )
+        part = consent.question_part(text)
+        await self._release()
+        await self._turn.emit(part)
+        conversation.add_model([part])
+        conversation.pending = consent.Pending(call, asked)
+        return Next.DONE
+
     # ---- one model step
 
     async def _step(self) -> Next:
         conversation = self._conversation
+        handed_over = await self._due_transfer()
+        if handed_over is not None:
+            return await self._deal_with(handed_over, ())
+        await know_servers(conversation)
         conversation.note_changes()
-        request = self._request()
+        request = build_request(conversation)
         instruction = conversation.system_instruction()
+        guard = await conversation.engine.guards.check_code(
+            conversation, CallbackKind.BEFORE_MODEL, request
+        )
+        if guard is not None:
+            self._turn.check()
+            return await self._stop(guard, None)
         response = await callbacks.before_model(conversation, request)
         self._turn.check()
         if response is not None:
@@ -160,32 +241,24 @@ class _AgentRun:
             if not response.partial or following is not Next.STEP:
                 return following
             conversation.note_changes()
-            request = self._request()
+            request = build_request(conversation)
         else:
             self._refresh(request, instruction, conversation.note_changes())
         return await self._ask(request)
 
-    def _request(self) -> LlmRequest:
+    async def _due_transfer(self) -> LlmResponse | None:
+        """The hand-over that a rule of the app asks for now."""
         conversation = self._conversation
-        agent = conversation.agent
-        model = agent.definition.model_settings.model
-        declarations = []
-        for name in agent.tools:
-            if name in SYSTEM_TOOLS:
-                declarations.append(system.DECLARATIONS[name])
-            elif name in conversation.engine.app.tools:
-                tool = describe(conversation.engine.app.tools[name])
-                declarations.append(
-                    FunctionDeclaration(name=tool.name, description=tool.description)
-                )
-        return LlmRequest(
-            model=model or conversation.engine.app.definition.model_settings.model,
-            contents=conversation.history.contents(),
-            config=GenerateContentConfig(
-                system_instruction=Content(parts=[Part(text=conversation.system_instruction())]),
-                tools=[ToolDeclaration(function_declarations=declarations)],
-            ),
-        )
+        for rule in conversation.engine.routes.hand_overs(conversation.agent.display_name):
+            if rule.condition is not None:
+                due = rule.condition.holds(conversation.state)
+            else:
+                assert rule.code is not None
+                due = await callbacks.transfer_condition(conversation, rule.code)
+                self._turn.check()
+            if due:
+                return LlmResponse.from_parts([Part.from_agent_transfer(rule.target)])
+        return None
 
     def _refresh(self, request: LlmRequest, instruction: str, notes: list[str]) -> None:
         """The callback changed variables: the request follows, where it was not changed itself."""
@@ -198,15 +271,22 @@ class _AgentRun:
             request.contents[-1].parts[:0] = [Part(text=note) for note in notes]
 
     async def _ask(self, request: LlmRequest) -> Next:
-        """Ask the model; texts are sent as they come unless a callback may still change them."""
+        """Ask the model; texts are sent as they come unless something may still change them."""
         conversation = self._conversation
+        guards, agent = conversation.engine.guards, conversation.agent
         streaming = not (
-            self._held.enabled or conversation.agent.callbacks.get(CallbackKind.AFTER_MODEL)
+            self._held.enabled
+            or agent.callbacks.get(CallbackKind.AFTER_MODEL)
+            or guards.watches_output(agent)
         )
         parts: list[Part] = []
         sent: list[Part] = []
         step = ModelStep(
-            request, conversation.agent.display_name, conversation.state, conversation.memory
+            without_hidden(request),
+            agent.display_name,
+            conversation.state,
+            conversation.memory,
+            safety=guards.safety(agent),
         )
         generator = conversation.engine.model.generate(step)
         try:
@@ -224,21 +304,48 @@ class _AgentRun:
                 conversation.add_model(sent).interrupted = True
             raise
         response = LlmResponse.from_parts(parts)
-        if not streaming:
-            event = Event(
-                author=conversation.agent.display_name,
-                invocation_id=conversation.invocation_id,
-                content=response.content,
+        if streaming:
+            return await self._deal_with(response, sent, by_model=True, checked=True)
+        event = Event(
+            author=agent.display_name,
+            invocation_id=conversation.invocation_id,
+            content=response.content,
+        )
+        replaced = await callbacks.after_model(conversation, response, event)
+        self._turn.check()
+        by_model = replaced is None
+        response = replaced or response
+        guard = await guards.check_code(conversation, CallbackKind.AFTER_MODEL, response)
+        if guard is None:
+            guard = await self._turn.interruptible(
+                guards.check_output(conversation, response, by_model=True)
             )
-            replaced = await callbacks.after_model(conversation, response, event)
-            self._turn.check()
-            response = replaced or response
-        return await self._deal_with(response, sent)
+        self._turn.check()
+        if guard is not None:
+            return await self._stop(guard, None)
+        return await self._deal_with(response, (), by_model=by_model, checked=True)
 
     # ---- the parts of a response, in order
 
-    async def _deal_with(self, response: LlmResponse, sent: list[Part] | tuple[()]) -> Next:
-        """Send and run the parts in order; those in `sent` have already gone out."""
+    async def _deal_with(
+        self,
+        response: LlmResponse,
+        sent: list[Part] | tuple[()],
+        *,
+        by_model: bool = False,
+        checked: bool = False,
+        consented: bool = False,
+    ) -> Next:
+        """Send and run the parts in order; those in `sent` have already gone out.
+
+        `by_model`: the model's own choice, which rules may forbid. `checked`: guardrails have
+        seen it. `consented`: the caller has agreed to the call.
+        """
+        if not checked:
+            guards = self._conversation.engine.guards
+            guard = await guards.check_output(self._conversation, response, by_model=False)
+            if guard is not None:
+                return await self._stop(guard, None)
         parts = list(response.content.parts) if response.content is not None else []
         for part in parts:
             if part.function_call is not None:
@@ -251,6 +358,7 @@ class _AgentRun:
         elif self._held.parts:
             await self._release()
         responses: list[Part] = []
+        asking: FunctionCall | None = None
         following = Next.DONE if not response.partial else Next.STEP
         index = len(sent)
         try:
@@ -263,7 +371,12 @@ class _AgentRun:
                 self._turn.check()
                 batch = self._batch(parts, index)
                 index += len(batch)
-                following = await self._run_calls(batch, responses)
+                if not consented and self._needs_consent(batch[0]):
+                    responses.append(response_part(batch[0], dict(consent.AWAITING)))
+                    asking = batch[0]
+                    following = Next.DONE
+                    break
+                following = await self._run_calls(batch, responses, by_model)
                 if following is not Next.STEP:
                     break
         except TurnCancelled:
@@ -276,7 +389,7 @@ class _AgentRun:
                 self._conversation.history.remove(event)
             if responses:
                 self._conversation.add_responses(responses)
-        return following
+        return following if asking is None else await self._ask_consent(asking, 1)
 
     async def _say(self, part: Part, hold: bool) -> None:
         if hold:
@@ -290,21 +403,54 @@ class _AgentRun:
         assert first is not None
         batch = [first]
         parallel = self._conversation.engine.app.definition.tool_execution_mode != "SEQUENTIAL"
-        if not parallel or first.name in SYSTEM_TOOLS:
+        if not parallel or first.name in SYSTEM_TOOLS or self._needs_consent(first):
             return batch
         for part in parts[start + 1 :]:
             call = part.function_call
-            if call is None or call.name in SYSTEM_TOOLS:
+            if call is None or call.name in SYSTEM_TOOLS or self._needs_consent(call):
                 break
             batch.append(call)
         return batch
 
-    async def _run_calls(self, batch: list[FunctionCall], responses: list[Part]) -> Next:
+    def _needs_consent(self, call: FunctionCall) -> bool:
+        """A tool that may run at all, once the caller has agreed."""
+        conversation = self._conversation
+        entry = conversation.engine.catalog.find(call.name or "")
+        return (
+            entry is not None
+            and conversation.depth == 0
+            and conversation.engine.access.needs_consent(entry.name)
+            and self._refusal(call) is None
+        )
+
+    def _refusal(self, call: FunctionCall) -> str | None:
+        """Why the agent may not call the tool; None where it may, or where there is no such."""
+        conversation = self._conversation
+        name = call.name or ""
+        entry = conversation.engine.catalog.find(name)
+        if entry is None and name not in SYSTEM_TOOLS:
+            return None
+        if not may_call(conversation, name):
+            return f"the agent {conversation.agent.display_name!r} does not list the tool {name!r}"
+        if entry is None:
+            return None
+        access = conversation.engine.access
+        if conversation.depth > 0 and access.needs_consent(entry.name):
+            return f"the tool {name!r} needs the caller's consent: only the caller's agent can ask"
+        return access.refusal(entry.name, conversation.channel)
+
+    async def _run_calls(
+        self, batch: list[FunctionCall], responses: list[Part], by_model: bool
+    ) -> Next:
         call = batch[0]
         if call.name in SYSTEM_TOOLS:
-            return await self._run_system(call, responses)
+            refusal = self._refusal(call)
+            if refusal is not None:
+                responses.append(response_part(call, {"error": refusal}))
+                return Next.STEP
+            return await self._run_system(call, responses, by_model)
         answers = await asyncio.gather(
-            *(execute(self._conversation, self._turn, self._client, call) for call in batch),
+            *(self._run_one(call) for call in batch),
             return_exceptions=True,
         )
         failed = next((answer for answer in answers if isinstance(answer, BaseException)), None)
@@ -319,7 +465,13 @@ class _AgentRun:
         self._turn.check()
         return Next.STEP
 
-    async def _run_system(self, call: FunctionCall, responses: list[Part]) -> Next:
+    async def _run_one(self, call: FunctionCall) -> Part:
+        refusal = self._refusal(call)
+        if refusal is not None:
+            return response_part(call, {"error": refusal})
+        return await execute(self._conversation, self._turn, self._client, call)
+
+    async def _run_system(self, call: FunctionCall, responses: list[Part], by_model: bool) -> Next:
         conversation, turn = self._conversation, self._turn
         name, call_id = call.name or "", call.id or ""
         declaration = system.DECLARATIONS[name]
@@ -328,7 +480,7 @@ class _AgentRun:
         result = await callbacks.before_tool(conversation, tool, args, call_id)
         following = Next.STEP
         if result is None:
-            result, following = await self._do_system(name, args)
+            result, following = await self._do_system(name, args, by_model)
         else:
             turn.check()
         replaced = await callbacks.after_tool(conversation, tool, args, call_id, result)
@@ -337,7 +489,7 @@ class _AgentRun:
         return following
 
     async def _do_system(
-        self, name: str, args: dict[str, object]
+        self, name: str, args: dict[str, object], by_model: bool
     ) -> tuple[dict[str, object], Next]:
         conversation, turn = self._conversation, self._turn
         if name == END_SESSION:
@@ -348,8 +500,17 @@ class _AgentRun:
             await turn.emit(part)
             return {"status": "said"}, Next.DONE
         assert name == TRANSFER_TO_AGENT
-        target = system.transfer_target(conversation.engine.app, args)
+        engine, here = conversation.engine, conversation.agent.display_name
+        target = system.transfer_target(engine.app, args)
         if target is None:
             return {"error": f"there is no agent {args.get('agent_name')!r}"}, Next.STEP
-        conversation.agent = conversation.engine.app.agents[target]
+        if by_model:
+            reachable = engine.routes.reachable(here)
+            if target not in reachable:
+                known = ", ".join(reachable) or "none"
+                error = f"{here!r} cannot hand over to {target!r}; it can to: {known}"
+                return {"error": error}, Next.STEP
+            if engine.routes.forbidden(here, target, conversation.state):
+                return {"error": f"handing over to {target!r} is not allowed now"}, Next.STEP
+        conversation.agent = engine.app.agents[target]
         return {"status": "transferred", "agent": target}, Next.TRANSFERRED

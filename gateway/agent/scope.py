@@ -1,7 +1,8 @@
 """Whose app code runs in this thread, until when, and where its words go.
 
 App code's `print` and `logging` become log lines of the logger `gateway.agent.app`, each with the
-session's id; a call of app code may write a bounded number of them.
+session's id; a call of app code may write a bounded number of them. They may hold the caller's
+words, so that only their number is logged unless a setting says otherwise.
 """
 
 from __future__ import annotations
@@ -32,7 +33,14 @@ class Scope:
     session_id: str
     context: CallbackContext | None
     deadline: float
+    show: bool = False
+    """True: write the lines themselves."""
     lines_left: int = MAX_LINES
+
+    @property
+    def lines(self) -> int:
+        """How many lines came so far; the bound where there were more."""
+        return min(MAX_LINES, MAX_LINES - self.lines_left)
 
 
 _local = threading.local()
@@ -54,14 +62,25 @@ def _entered(scope: Scope) -> Iterator[None]:
 
 
 def scoped(
-    fn: Callable[[], T], session_id: str, context: CallbackContext | None, deadline_s: float
+    fn: Callable[[], T],
+    session_id: str,
+    context: CallbackContext | None,
+    deadline_s: float,
+    *,
+    show: bool = False,
 ) -> Callable[[], T]:
     """`fn` to be called in a worker thread, with its scope set there."""
 
     def call() -> T:
-        deadline = time.monotonic() + deadline_s
-        with _entered(Scope(session_id, context, deadline)):
-            return fn()
+        scope = Scope(session_id, context, time.monotonic() + deadline_s, show)
+        try:
+            with _entered(scope):
+                return fn()
+        finally:
+            if scope.lines and not show:
+                more = " or more" if scope.lines == MAX_LINES else ""
+                session = {"session_id": session_id}
+                app_log.info("app output withheld, lines: %d%s", scope.lines, more, extra=session)
 
     return call
 
@@ -72,23 +91,29 @@ def nested(context: CallbackContext) -> Iterator[None]:
     outer = current()
     deadline = outer.deadline if outer else time.monotonic()
     lines = outer.lines_left if outer else MAX_LINES
-    inner = Scope(outer.session_id if outer else "", context, deadline, lines)
-    with _entered(inner):
-        yield
-    if outer is not None:
-        outer.lines_left = inner.lines_left
+    show = outer.show if outer else False
+    inner = Scope(outer.session_id if outer else "", context, deadline, show, lines)
+    try:
+        with _entered(inner):
+            yield
+    finally:
+        if outer is not None:
+            outer.lines_left = inner.lines_left
 
 
 class ScopeFilter(logging.Filter):
-    """Give each record the session's id; drop what goes beyond the bound of a call."""
+    """Give each record the session's id; drop what app code may not write."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """True where the record may be written."""
         scope = current()
-        record.session_id = scope.session_id if scope else ""
         if scope is None:
+            record.session_id = getattr(record, "session_id", "")
             return True
+        record.session_id = scope.session_id
         scope.lines_left -= 1
+        if not scope.show:
+            return False
         if scope.lines_left == 0:
             record.msg, record.args = "further output of this call is not logged", ()
         return scope.lines_left >= 0
@@ -123,7 +148,11 @@ class AppOutput(io.TextIOBase):
 
 def _log_line(line: str) -> None:
     scope = current()
-    if line.strip() and (scope is None or scope.lines_left > 0):
+    if not line.strip():
+        return
+    if scope is not None and not scope.show:
+        scope.lines_left -= 1
+    elif scope is None or scope.lines_left > 0:
         app_log.info("%s", line[:MAX_LINE_CHARS])
 
 

@@ -33,10 +33,11 @@ from websockets.exceptions import ConnectionClosed
 
 from gateway import bidi
 from gateway.agent.app.read import read_app
+from gateway.agent.build import build_engine
 from gateway.agent.conversation import Engine
 from gateway.agent.runner import ThreadRunner
 from gateway.agent.scope import AppOutput, ScopeFilter
-from gateway.agent.session import build_engine, serve_link
+from gateway.agent.session import serve_link
 from gateway.agent.store import SessionStore
 from gateway.background import yield_to_media
 from gateway.config import Settings

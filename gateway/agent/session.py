@@ -12,18 +12,18 @@ import logging
 from typing import Any
 
 from gateway import bidi
-from gateway.agent import inputs, loop, variables
+from gateway.agent import failures, inputs, loop, variables
 from gateway.agent.app.models import App
-from gateway.agent.app.models import Tool as AppTool
-from gateway.agent.code import AppCode
+from gateway.agent.build import build_engine
 from gateway.agent.conversation import Conversation, Engine
+from gateway.agent.historical import Past
 from gateway.agent.link import Link
-from gateway.agent.models.choose import choose_model
 from gateway.agent.platform import Part
 from gateway.agent.runner import CodeRunner
 from gateway.agent.store import SessionStore
+from gateway.agent.tools.catalog import Entry, Kind
 from gateway.agent.tools.client import ClientCalls
-from gateway.agent.tools.execute import run_python
+from gateway.agent.tools.execute import run_async
 from gateway.agent.turn import Turn, TurnCancelled, clean_json
 from gateway.config import Settings
 from gateway.errors import GatewayError, ProtocolError
@@ -40,20 +40,10 @@ OPEN_TURN_S = 15.0
 """How long a turn that the caller has opened and not completed holds back the agent's own turns."""
 
 
-def build_engine(app: App, settings: Settings, runner: CodeRunner) -> Engine:
-    """What all sessions share. Raises AppError (code, script or model of the app)."""
-    code = AppCode(app)
-    for warning in (*app.warnings, *code.warnings):
-        log.warning("%s: %s (%s)", warning.code, warning.message, warning.where)
-    return Engine(
-        app=app, code=code, model=choose_model(app, settings), settings=settings, runner=runner
-    )
-
-
 class AgentSession:
     """One session: its conversation, its turns and the connection it speaks over, if any."""
 
-    def __init__(self, engine: Engine, config: inputs.Config) -> None:
+    def __init__(self, engine: Engine, config: inputs.Config, channel: str = "") -> None:
         self.name = config.session
         self.ended = asyncio.Event()
         self._engine = engine
@@ -62,6 +52,9 @@ class AgentSession:
             config.identity,
             self._entry_agent(engine.app, config),
             start_async=self._start_async,
+            channel=channel,
+            use_fakes=config.use_fakes or engine.settings.tools.fakes,
+            time_zone=config.time_zone or inputs.zone_of(engine.app),
         )
         self._client = ClientCalls()
         self._language = engine.app.language
@@ -77,12 +70,8 @@ class AgentSession:
         self._wake = asyncio.Event()
         self._async_tasks: set[asyncio.Task[None]] = set()
         self._open_timer: asyncio.TimerHandle | None = None
-        for role, texts in config.history:
-            parts = [Part(text=text) for text in texts]
-            if role == "user":
-                self._conversation.add_user(parts)
-            else:
-                self._conversation.add_model(parts)
+        for past in config.history:
+            self._remember(past)
         self._pump_task = asyncio.create_task(self._pump())
 
     @staticmethod
@@ -93,6 +82,20 @@ class AgentSession:
             if config.entry_agent in (agent.display_name, agent.definition.name):
                 return agent
         raise inputs.invalid("the app has no such entryAgent", "config.entryAgent")
+
+    def _remember(self, past: Past) -> None:
+        """Take one stretch of what was said before this session."""
+        conversation, app = self._conversation, self._engine.app
+        if past.variables:
+            conversation.state.update(variables.accepted(app, past.variables))
+        elif past.transfer:
+            conversation.agent = app.agents.get(past.transfer, conversation.agent)
+        elif past.role == "user":
+            conversation.add_user(list(past.parts))
+        elif past.tools:
+            conversation.add_responses(list(past.parts))
+        else:
+            conversation.add_model(list(past.parts), author=past.role)
 
     # ---- connection
 
@@ -241,7 +244,7 @@ class AgentSession:
 
     async def _say_sorry(self, turn: Turn) -> None:
         try:
-            await loop.apologise(self._conversation, turn)
+            await failures.apologise(self._conversation, turn)
         except TurnCancelled:
             log.debug("session %s: turn %d was cut short", self._id, turn.index)
 
@@ -251,7 +254,7 @@ class AgentSession:
 
     # ---- asynchronous tools
 
-    def _start_async(self, tool: AppTool, args: dict[str, Any], call_id: str) -> None:
+    def _start_async(self, tool: Entry, args: dict[str, Any], call_id: str) -> None:
         if len(self._async_tasks) >= MAX_ASYNC:
             self._finish_async(tool, {"error": "too many asynchronous tools are running"}, False)
             return
@@ -259,15 +262,15 @@ class AgentSession:
         self._async_tasks.add(task)
         task.add_done_callback(self._async_tasks.discard)
 
-    async def _run_async(self, tool: AppTool, args: dict[str, Any], call_id: str) -> None:
-        deadline_s = tool.timeout_s or self._engine.settings.runtime.async_tool_timeout_s
-        value, good = await run_python(self._conversation, tool, args, call_id, deadline_s)
-        self._finish_async(tool, {"result": value} if good else value, good)
+    async def _run_async(self, tool: Entry, args: dict[str, Any], call_id: str) -> None:
+        value, good = await run_async(self._conversation, self._client, tool, args, call_id)
+        wrapped = good and tool.kind is not Kind.AGENT
+        self._finish_async(tool, {"result": value} if wrapped else value, good)
 
-    def _finish_async(self, tool: AppTool, response: dict[str, Any], good: bool) -> None:
+    def _finish_async(self, tool: Entry, response: dict[str, Any], good: bool) -> None:
         outcome = "completed with response" if good else "failed with error"
         text = json.dumps(clean_json(response), ensure_ascii=False)
-        words = f"function [{tool.display_name}] {outcome} {text}"
+        words = f"function [{tool.name}] {outcome} {text}"
         self._finished_async.append(Part(text=bidi.context_text(words)))
         self._wake.set()
 
@@ -279,10 +282,12 @@ async def serve_link(
     runner: CodeRunner,
     store: SessionStore | None = None,
     engine: Engine | None = None,
+    channel: str = "",
 ) -> None:
     """Serve one connection until it closes; then the link is closed too.
 
-    Without a `store` the session ends with the link. `engine` saves building it again for each
+    Without a `store` the session ends with the link. `channel`: the dialect by which the caller
+    came. `engine` saves building it again for each
     connection. Raises AppError where the app cannot run; a client's faults close the link.
     """
     if engine is None:
@@ -296,7 +301,7 @@ async def serve_link(
         config = inputs.read_config(message)
         session = sessions.take_up(config.session)
         if session is None or session.ended.is_set():
-            session = AgentSession(engine, config)
+            session = AgentSession(engine, config, channel)
             sessions.add(session)
         await session.attach(link)
         await _serve(session, link)

@@ -99,7 +99,8 @@ def test_config_gives_the_session_its_names() -> None:
     assert config.identity.session == "session-1"
     assert config.identity.app_name == "projects/p/locations/l/apps/a"
     assert config.entry_agent == "Billing"
-    assert config.history == (("user", ("hi",)), ("Main", ("hello",)))
+    assert [past.role for past in config.history] == ["user", "Main", "user"]
+    assert [past.parts[0].text for past in config.history] == ["hi", "hello", None]
 
 
 _keys = st.text(max_size=3) | st.sampled_from(

@@ -30,7 +30,7 @@ def _logged(lines: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_print_is_logged_line_by_line(lines: list[tuple[str, str]]) -> None:
-    scoped(lambda: app_print("a", 1, "b\nc", sep="-"), "s1", None, 1)()
+    scoped(lambda: app_print("a", 1, "b\nc", sep="-"), "s1", None, 1, show=True)()
     assert lines == [("s1", "a-1-b"), ("s1", "c")]
 
 
@@ -42,7 +42,7 @@ def test_a_stream_is_logged_by_full_lines_and_stays_open(lines: list[tuple[str, 
         output.close()
         output.write("b\nrest")
 
-    scoped(code, "s1", None, 1)()
+    scoped(code, "s1", None, 1, show=True)()
     assert lines == [("s1", "ab")]
 
 
@@ -51,16 +51,30 @@ def test_a_call_may_log_only_so_much(lines: list[tuple[str, str]]) -> None:
         for number in range(1000):
             app_print(number)
 
-    scoped(code, "s1", None, 1)()
+    scoped(code, "s1", None, 1, show=True)()
     assert len(lines) == scope.MAX_LINES
     assert lines[-1][1] == "further output of this call is not logged"
-    scoped(lambda: app_print("again"), "s1", None, 1)()
+    scoped(lambda: app_print("again"), "s1", None, 1, show=True)()
     assert lines[-1] == ("s1", "again")
 
 
 def test_a_line_is_cut(lines: list[tuple[str, str]]) -> None:
-    scoped(lambda: app_print("x" * 10_000), "s1", None, 1)()
+    scoped(lambda: app_print("x" * 10_000), "s1", None, 1, show=True)()
     assert len(lines[0][1]) == scope.MAX_LINE_CHARS
+
+
+def test_what_app_code_writes_stays_out_of_the_logs_unless_a_setting_says_so(
+    lines: list[tuple[str, str]],
+) -> None:
+    def code() -> None:
+        app_print("the caller said 4711")
+        logging.getLogger("anything").warning("the caller said 4711")
+        AppOutput().write("the caller said 4711\n")
+        with nested(CallbackContext()):
+            app_print("the caller said 4711")
+
+    scoped(code, "s1", None, 1)()
+    assert lines == [("s1", "app output withheld, lines: 3")]
 
 
 def test_scopes_nest_and_end() -> None:
@@ -76,5 +90,5 @@ def test_scopes_nest_and_end() -> None:
             assert inner.deadline == outer.deadline
         assert current() is outer
 
-    scoped(code, "s1", None, 1)()
+    scoped(code, "s1", None, 1, show=True)()
     assert current() is None

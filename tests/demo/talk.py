@@ -125,12 +125,16 @@ def quick_app(folder: Path) -> Path:
     return copy
 
 
+SETTINGS = load(flags=["log.app_output=true"])
+"""The app's own log lines are part of what it does."""
+
+
 @asynccontextmanager
 async def talking(folder: Path, **variables: Any) -> AsyncIterator[tuple[Talk, Turn]]:
     """A started conversation, and the turn of its greeting."""
     runner = ThreadRunner()
     near, far = memory_links()
-    served = asyncio.create_task(serve_link(far, read_app(quick_app(folder)), load(), runner))
+    served = asyncio.create_task(serve_link(far, read_app(quick_app(folder)), SETTINGS, runner))
 
     async def connect() -> Any:
         return near

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any, Protocol
 
 from gateway.agent.platform import LlmRequest, Part
+
+
+class Purpose(Enum):
+    """What an answer is for."""
+
+    ANSWER = auto()
+    """The agent's next step."""
+    GUARDRAIL = auto()
+    """A verdict on a text: the words OK or TRIGGER."""
+    INSTEAD = auto()
+    """Words in place of what a guardrail stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +29,13 @@ class ModelStep:
     agent: str
     variables: Mapping[str, Any]
     memory: dict[str, Any]
+    purpose: Purpose = Purpose.ANSWER
+    about: str = ""
+    """GUARDRAIL: the guardrail's name."""
+    text: str = ""
+    """GUARDRAIL: the text to be judged."""
+    safety: tuple[Mapping[str, Any], ...] = ()
+    """`safetySettings` (category, threshold), for models that filter by themselves."""
 
 
 class Model(Protocol):

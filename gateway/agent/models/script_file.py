@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from gateway.agent.app.models import App
+from gateway.agent.tools.python import attribute_name
 from gateway.errors import AppError
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s)")
@@ -70,6 +71,8 @@ class Rule:
     result: re.Pattern[str] | None = None
     variables: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
     prompt: re.Pattern[str] | None = None
+    guardrail: str | None = None
+    """The rule is the verdict on a text that this guardrail asks about."""
     once: bool = False
 
     @property
@@ -100,6 +103,7 @@ _CONDITIONS = (
     "result",
     "variables",
     "prompt",
+    "guardrail",
     "once",
 )
 
@@ -205,6 +209,7 @@ class _Parser:
             agents=self._agents(keys["agent"]) if "agent" in keys else frozenset(),
             event=self._text(when["event"]) if "event" in when else None,
             tool=self._tool(when["tool"]) if "tool" in when else None,
+            guardrail=self._guardrail(when["guardrail"]) if "guardrail" in when else None,
             variables=self._variables(when["variables"]) if "variables" in when else {},
             once=self._flag(when["once"]) if "once" in when else False,
             **patterns,
@@ -227,9 +232,22 @@ class _Parser:
     def _tool(self, node: yaml.Node) -> str:
         name = self._text(node)
         known = {*self._app.tools, "end_session", "transfer_to_agent", "customize_response"}
-        if name not in known:
+        toolsets = tuple(attribute_name(f"{one}_") for one in self._app.resources["toolsets"])
+        # What a toolset offers may be known only once its server is asked.
+        if name not in known and not (toolsets and name.startswith(toolsets)):
             raise self._error(
                 node, f"the app has no tool {name!r}", f"Tools: {', '.join(sorted(known))}."
+            )
+        return name
+
+    def _guardrail(self, node: yaml.Node) -> str:
+        name = self._text(node)
+        known = self._app.resources["guardrails"]
+        if name not in known:
+            raise self._error(
+                node,
+                f"the app has no guardrail {name!r}",
+                f"Guardrails: {', '.join(sorted(known)) or 'none'}.",
             )
         return name
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.agent.app.models import END_SESSION, TRANSFER_TO_AGENT
-from gateway.agent.models.base import ModelStep
+from gateway.agent.models.base import ModelStep, Purpose
 from gateway.agent.models.script_file import Call, End, Rule, Say, Script, Step, Transfer, Wait
 from gateway.agent.platform import Content, LlmRequest, Part
 from gateway.agent.variables import substitute_dynamic, text_of
@@ -47,10 +47,17 @@ class ScriptedModel:
         self._script = script
 
     async def generate(self, step: ModelStep) -> AsyncGenerator[Part, None]:
-        """The parts of the first matching rule, or of the default."""
+        """The parts of the first matching rule, or of the default.
+
+        A verdict for a guardrail is TRIGGER only where a rule says so; in place of what a
+        guardrail stopped only rules speak.
+        """
+        if step.purpose is Purpose.GUARDRAIL:
+            yield Part(text=self._verdict(step))
+            return
         situation = _situation(step)
         used: set[int] = step.memory.setdefault("used_rules", set())
-        steps = self._script.default
+        steps = self._script.default if step.purpose is Purpose.ANSWER else ()
         groups: dict[str, str] = {}
         tool = next(iter(situation.tools), None)
         for rule in self._script.rules:
@@ -70,6 +77,12 @@ class ScriptedModel:
                 await asyncio.sleep(one.seconds)
             else:
                 yield _part(one, values)
+
+    def _verdict(self, step: ModelStep) -> str:
+        for rule in self._script.rules:
+            if rule.guardrail == step.about and (rule.user is None or rule.user.search(step.text)):
+                return " ".join(one.text for one in rule.steps if isinstance(one, Say))
+        return "OK"
 
 
 def _situation(step: ModelStep) -> _Situation:
@@ -135,6 +148,8 @@ def _match(
 ) -> dict[str, str] | None:
     """The named groups of the rule's `user` pattern; None where the rule does not match."""
     if rule.line in used or (rule.agents and step.agent not in rule.agents):
+        return None
+    if rule.guardrail is not None:
         return None
     if rule.tool is not None:
         if rule.tool not in situation.tools:

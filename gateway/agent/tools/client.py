@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway import bidi
-from gateway.agent.app.models import Tool
 from gateway.agent.conversation import Conversation
+from gateway.agent.tools.catalog import Entry
 from gateway.agent.turn import Turn, clean_json
 
 
@@ -22,7 +22,7 @@ class ClientCalls:
         self,
         conversation: Conversation,
         turn: Turn,
-        tool: Tool,
+        tool: Entry,
         args: Mapping[str, Any],
         call_id: str,
         deadline_s: float,
@@ -35,8 +35,8 @@ class ClientCalls:
                 [
                     {
                         "id": call_id,
-                        "tool": f"{conversation.identity.app_name}/tools/{tool.display_name}",
-                        "displayName": tool.display_name,
+                        "tool": f"{conversation.identity.app_name}/tools/{tool.name}",
+                        "displayName": tool.name,
                         "args": clean_json(args),
                     }
                 ]

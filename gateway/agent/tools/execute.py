@@ -6,13 +6,16 @@ import logging
 from typing import Any
 
 from gateway.agent import callbacks
-from gateway.agent.app.models import Tool as AppTool
 from gateway.agent.conversation import Conversation
-from gateway.agent.platform import FunctionCall, Part, Tool
+from gateway.agent.platform import FunctionCall, FunctionDeclaration, Part, Tool
 from gateway.agent.runner import DeadlineExceeded
+from gateway.agent.tools.catalog import Entry, Kind
 from gateway.agent.tools.client import ClientCalls
+from gateway.agent.tools.delegate import run_agent_tool
 from gateway.agent.tools.facade import PENDING
-from gateway.agent.tools.python import call_tool, error_text
+from gateway.agent.tools.here import answered_by_stand_in, call_here, stands_in
+from gateway.agent.tools.python import error_text
+from gateway.agent.tools.schema import function_schema
 from gateway.agent.turn import Turn, clean_json
 
 log = logging.getLogger("gateway.agent")
@@ -27,18 +30,20 @@ async def execute(
     """
     name, call_id = call.name or "", call.id or ""
     args: dict[str, Any] = dict(call.args or {})
-    app_tool = conversation.engine.app.tools.get(name)
-    if app_tool is None:
+    entry = conversation.engine.catalog.find(name)
+    if entry is None:
         return response_part(call, {"error": f"there is no tool {name!r}"})
-    tool = describe(app_tool)
+    tool = Tool(name=entry.name, description=describe(conversation, entry)[0])
     result = await callbacks.before_tool(conversation, tool, args, call_id)
     response: dict[str, Any] | None = None
     if result is None:
-        if app_tool.asynchronous:
-            conversation.start_async(app_tool, args, call_id)
-            result = response = dict(PENDING)
+        if entry.asynchronous:
+            conversation.start_async(entry, args, call_id)
+            pending = PENDING["result"]
+            response = {"response" if entry.kind is Kind.AGENT else "result": pending}
+            result = dict(response)
         else:
-            value = await _run(conversation, turn, client, app_tool, args, call_id)
+            value = await _run(conversation, turn, client, entry, args, call_id)
             result = value if isinstance(value, dict) else {"result": value}
             response = {"result": value}
     replaced = await callbacks.after_tool(conversation, tool, args, call_id, result)
@@ -49,11 +54,24 @@ async def execute(
     )
 
 
-def describe(app_tool: AppTool) -> Tool:
-    """The tool as callbacks see it."""
-    definition = app_tool.definition
-    function = definition.python_function or definition.client_function
-    return Tool(name=app_tool.display_name, description=function.description if function else "")
+def describe(conversation: Conversation, entry: Entry) -> tuple[str, dict[str, Any] | None]:
+    """Description and parameters of a tool, from its file, its API or its code."""
+    parameters = dict(entry.parameters) if entry.parameters is not None else None
+    if entry.kind is Kind.PYTHON and entry.tool is not None and entry.tool.code is not None:
+        function = entry.tool.definition.python_function
+        node = conversation.engine.code.definition(
+            entry.tool.code, function.name if function else ""
+        )
+        if node is not None:
+            about, parameters = function_schema(node)
+            return entry.description or about, parameters
+    return entry.description, parameters
+
+
+def declaration(conversation: Conversation, entry: Entry) -> FunctionDeclaration:
+    """The tool as the model learns of it."""
+    description, parameters = describe(conversation, entry)
+    return FunctionDeclaration(name=entry.name, description=description, parameters=parameters)
 
 
 def response_part(call: FunctionCall, value: Any) -> Part:
@@ -65,42 +83,64 @@ def _named(call: FunctionCall, response: dict[str, Any]) -> Any:
     return {"id": call.id, "name": call.name, "response": response}
 
 
-async def run_python(
-    conversation: Conversation, tool: AppTool, args: dict[str, Any], call_id: str, deadline_s: float
+async def run_here(
+    conversation: Conversation, entry: Entry, args: dict[str, Any], call_id: str, deadline_s: float
 ) -> tuple[Any, bool]:
-    """A Python tool in a worker thread: (result, True) or ({"error": …}, False)."""
+    """A tool in a worker thread: (result, True) or ({"error": …}, False)."""
     context = conversation.context(function_call_id=call_id)
     try:
         value = await conversation.run_code(
-            lambda: call_tool(conversation, tool, args), context, deadline_s
+            lambda: call_here(conversation, entry, args), context, deadline_s
         )
     except DeadlineExceeded:
-        log.error("session %s: tool %s overran", conversation.identity.session, tool.display_name)
+        log.error("session %s: tool %s overran", conversation.identity.session, entry.name)
         return {"error": f"the tool took longer than {deadline_s:g} seconds"}, False
     except Exception as error:
         log.error(
             "session %s: tool %s raised %s",
             conversation.identity.session,
-            tool.display_name,
+            entry.name,
             type(error).__name__,
         )
         return {"error": error_text(error)}, False
     return value, True
 
 
+async def run_async(
+    conversation: Conversation,
+    client: ClientCalls,
+    entry: Entry,
+    args: dict[str, Any],
+    call_id: str,
+) -> tuple[Any, bool]:
+    """An asynchronous tool from start to end: (result, True) or ({"error": …}, False)."""
+    limits = conversation.engine.settings.runtime
+    deadline_s = entry.timeout_s or limits.async_tool_timeout_s
+    if entry.kind is Kind.AGENT and not stands_in(conversation, entry):
+        value = await run_agent_tool(conversation, None, client, entry, args, deadline_s)
+        return value, "error" not in value
+    return await run_here(conversation, entry, args, call_id, deadline_s)
+
+
 async def _run(
     conversation: Conversation,
     turn: Turn,
     client: ClientCalls,
-    tool: AppTool,
+    entry: Entry,
     args: dict[str, Any],
     call_id: str,
 ) -> Any:
-    limits = conversation.engine.settings.runtime
-    deadline_s = tool.timeout_s or limits.tool_timeout_s
-    if tool.definition.client_function is not None:
-        return await client.call(conversation, turn, tool, args, call_id, deadline_s)
-    if tool.code is None:
-        return {"error": f"tools of the kind {tool.kind or 'unknown'} are not available here"}
-    value, _ = await run_python(conversation, tool, args, call_id, deadline_s)
+    deadline_s = entry.timeout_s or conversation.engine.settings.runtime.tool_timeout_s
+    if entry.kind in (Kind.CLIENT, Kind.AGENT):
+        if stands_in(conversation, entry):
+            context = conversation.context(function_call_id=call_id)
+            answered, value = await conversation.run_code(
+                lambda: answered_by_stand_in(conversation, entry, args), context, deadline_s
+            )
+            if answered:
+                return value
+        if entry.kind is Kind.CLIENT:
+            return await client.call(conversation, turn, entry, args, call_id, deadline_s)
+        return await run_agent_tool(conversation, turn, client, entry, args, deadline_s)
+    value, _ = await run_here(conversation, entry, args, call_id, deadline_s)
     return value

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gateway.agent.app.models import Tool
 from gateway.agent.platform import AsyncTools, CallbackContext
 from gateway.agent.scope import current, nested
-from gateway.agent.tools.python import attribute_name, call_tool, error_text
+from gateway.agent.tools.catalog import Entry
+from gateway.agent.tools.here import call_here
+from gateway.agent.tools.python import error_text
 
 if TYPE_CHECKING:
     from gateway.agent.conversation import Conversation
@@ -35,30 +36,38 @@ class ToolResponse:
 class _Named:
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
-        self._tools = {
-            attribute_name(name): tool for name, tool in conversation.engine.app.tools.items()
-        }
 
-    def _find(self, name: str) -> Tool:
-        tool = self._tools.get(name)
-        if tool is None:
+    def _find(self, name: str) -> Entry:
+        entry = self._conversation.engine.catalog.find(name)
+        if entry is None:
             raise AttributeError(f"the app has no tool {name!r}")
-        return tool
+        return entry
+
+    def _refusal(self, entry: Entry) -> str | None:
+        access = self._conversation.engine.access
+        refusal = access.refusal(entry.name, self._conversation.channel)
+        if refusal is None and access.needs_consent(entry.name):
+            # Only the agent can ask the caller; code must not go past the question.
+            refusal = f"the tool {entry.name!r} needs the caller's consent: let the agent call it"
+        return refusal
 
 
 class Tools(_Named):
-    """`tools.<name>({...})`: another tool of the app, here and now."""
+    """`tools.<name>({...})`: another tool of the app, or `<toolset>_<operation>`, here and now."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        tool = self._find(name)
+        entry = self._find(name)
 
         def call(args: dict[str, Any] | None = None, **more: Any) -> ToolResponse:
+            refusal = self._refusal(entry)
+            if refusal is not None:
+                return ToolResponse({"error": refusal})
             with nested(self._conversation.context()):
                 try:
                     return ToolResponse(
-                        call_tool(self._conversation, tool, {**(args or {}), **more})
+                        call_here(self._conversation, entry, {**(args or {}), **more})
                     )
                 except Exception as error:
                     return ToolResponse({"error": error_text(error)})
@@ -75,10 +84,13 @@ class AsyncToolsFacade(_Named, AsyncTools):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        tool = self._find(name)
+        entry = self._find(name)
 
         def call(args: dict[str, Any] | None = None, **more: Any) -> ToolResponse:
-            self._conversation.ask_async(tool, {**(args or {}), **more})
+            refusal = self._refusal(entry)
+            if refusal is not None:
+                return ToolResponse({"error": refusal})
+            self._conversation.ask_async(entry, {**(args or {}), **more})
             return ToolResponse(dict(PENDING))
 
         return call

@@ -1,4 +1,4 @@
-"""`ces_requests`: HTTP for app code, in the manner of `requests`, within the call's deadline."""
+"""HTTP for app code and tools: `ces_requests`, in the manner of `requests`, always in time."""
 
 from __future__ import annotations
 
@@ -57,66 +57,82 @@ class CesResponse:
             raise requests.HTTPError(f"{self.status_code} {self.reason} for {self.url}")
 
 
+def seconds_left(limit_s: float = DEFAULT_TIMEOUT_S) -> float:
+    """Seconds that the app code in this thread may still take, at most `limit_s`."""
+    scope = current()
+    return limit_s if scope is None else min(limit_s, scope.deadline - time.monotonic())
+
+
+def fetch(
+    method: str, url: str, *, session: requests.Session | None = None, **options: Any
+) -> CesResponse:
+    """One HTTP request within the call's deadline; never raises for the network's faults.
+
+    `options`: the keywords of `requests.request`; `timeout` bounds the whole exchange.
+    """
+    timeout = options.pop("timeout", None)
+    limit_s = float(timeout) if isinstance(timeout, int | float) else DEFAULT_TIMEOUT_S
+    deadline = time.monotonic() + seconds_left(limit_s)
+    options.pop("stream", None)
+    request = requests.request if session is None else session.request
+    try:
+        with request(method, url, stream=True, timeout=_left(deadline), **options) as response:
+            content = bytearray()
+            for chunk in response.iter_content(_CHUNK_BYTES):
+                content += chunk
+                _left(deadline)
+                if len(content) > MAX_RESPONSE_BYTES:
+                    raise requests.RequestException("response is too large")
+            return CesResponse(
+                response.status_code,
+                bytes(content),
+                dict(response.headers),
+                response.encoding,
+                response.reason,
+                response.url,
+            )
+    except (requests.RequestException, OSError) as error:
+        return CesResponse(0, reason=str(error), url=url)
+
+
+def _left(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise requests.Timeout("the deadline has passed")
+    return left
+
+
 class CesRequests:
     """The `ces_requests` global. Every method takes the keywords of `requests.request`."""
 
     def request(self, method: str, url: str, **options: Any) -> CesResponse:
         """One HTTP request; never raises for the network's faults."""
-        scope = current()
-        timeout = options.pop("timeout", None)
-        seconds = float(timeout) if isinstance(timeout, int | float) else DEFAULT_TIMEOUT_S
-        deadline = time.monotonic() + seconds
-        if scope is not None:
-            deadline = min(deadline, scope.deadline)
-        options.pop("stream", None)
-        try:
-            with requests.request(
-                method, url, stream=True, timeout=self._left(deadline), **options
-            ) as response:
-                content = bytearray()
-                for chunk in response.iter_content(_CHUNK_BYTES):
-                    content += chunk
-                    self._left(deadline)
-                    if len(content) > MAX_RESPONSE_BYTES:
-                        raise requests.RequestException("response is too large")
-                return CesResponse(
-                    response.status_code,
-                    bytes(content),
-                    dict(response.headers),
-                    response.encoding,
-                    response.reason,
-                    response.url,
-                )
-        except (requests.RequestException, OSError) as error:
-            return CesResponse(0, reason=str(error), url=url)
-
-    @staticmethod
-    def _left(deadline: float) -> float:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise requests.Timeout("the deadline has passed")
-        return left
+        return fetch(method, url, **options)
 
     def get(self, url: str, **options: Any) -> CesResponse:
         """GET."""
-        return self.request("GET", url, **options)
+        return fetch("GET", url, **options)
 
     def post(self, url: str, **options: Any) -> CesResponse:
         """POST."""
-        return self.request("POST", url, **options)
+        return fetch("POST", url, **options)
 
     def put(self, url: str, **options: Any) -> CesResponse:
         """PUT."""
-        return self.request("PUT", url, **options)
+        return fetch("PUT", url, **options)
 
     def patch(self, url: str, **options: Any) -> CesResponse:
         """PATCH."""
-        return self.request("PATCH", url, **options)
+        return fetch("PATCH", url, **options)
 
     def delete(self, url: str, **options: Any) -> CesResponse:
         """DELETE."""
-        return self.request("DELETE", url, **options)
+        return fetch("DELETE", url, **options)
 
     def head(self, url: str, **options: Any) -> CesResponse:
         """HEAD."""
-        return self.request("HEAD", url, **options)
+        return fetch("HEAD", url, **options)
+
+    def options(self, url: str, **options: Any) -> CesResponse:
+        """OPTIONS."""
+        return fetch("OPTIONS", url, **options)

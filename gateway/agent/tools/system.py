@@ -56,6 +56,20 @@ DECLARATIONS = {
 }
 
 
+def transfer_declaration(about: Mapping[str, str]) -> FunctionDeclaration:
+    """`transfer_to_agent` for an agent that may hand over to these: name → description."""
+    lines = [f"{name}: {text}" if text else name for name, text in about.items()]
+    return FunctionDeclaration(
+        name=TRANSFER_TO_AGENT,
+        description="Let another agent go on with the conversation.\n" + "\n".join(lines),
+        parameters={
+            "type": "OBJECT",
+            "properties": {"agent_name": {"type": "STRING", "enum": list(about)}},
+            "required": ["agent_name"],
+        },
+    )
+
+
 def end_metadata(args: Mapping[str, Any]) -> dict[str, Any]:
     """`endSession.metadata` of a call of end_session."""
     metadata: dict[str, Any] = {"reason": str(args.get("reason") or "")}

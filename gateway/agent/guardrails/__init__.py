@@ -1,0 +1,1 @@
+"""Guardrails: what may reach the model, and what may reach the caller."""
