@@ -35,6 +35,7 @@ from gateway.channels.base import (
     FlowControl,
     Hangup,
     MarkReached,
+    PlatformFault,
     SendMark,
     Started,
     Transfer,
@@ -158,6 +159,8 @@ class AsteriskChannel(Codec):
             return [key_of(event.fields.get("digit", ""), "digit")]
         if event.name in ("MEDIA_XOFF", "MEDIA_XON"):
             return [FlowControl(event.name == "MEDIA_XON")]
+        if event.name == "ERROR":
+            return [PlatformFault("asterisk", event.text("error_text")[:200])]
         return []
 
     def overdue(self) -> list[ChannelEvent]:

@@ -39,9 +39,10 @@ def parse(message: str) -> ControlEvent:
     if message.lstrip()[:1] == "{":
         return _json(message)
     name, _, rest = message.strip().partition(" ")
-    # An error's words are free text, and marks carry nothing but their id.
     if name in _WITH_ID:
         return ControlEvent(name, {"correlation_id": rest.strip()})
+    if name == "ERROR":
+        return ControlEvent(name, {"error_text": rest.removeprefix("error_text:").strip()})
     fields = {}
     for item in rest.split():
         key, colon, value = item.partition(":")

@@ -129,10 +129,10 @@ class ForkChannel(FreeswitchChannel):
         if isinstance(command, Clear):
             return ['{"type":"killAudio"}']
         if isinstance(command, Hangup):
-            return [said("disconnect", **command.outputs), Close(1000, command.reason.value)]
+            return [said("disconnect", command.outputs), Close(1000, command.reason.value)]
         if isinstance(command, Transfer):
             return [
-                said("transfer", **{**command.outputs, "target": command.target}),
+                said("transfer", {**command.outputs, "target": command.target}),
                 Close(1000, "transferred"),
             ]
         return []
@@ -141,10 +141,10 @@ class ForkChannel(FreeswitchChannel):
         if not self._streaming or len(self._waiting) >= MAX_MARKS:
             return []
         self._waiting.add(name)
-        return [said("mark", name=name)]
+        return [said("mark", {"name": name})]
 
 
-def said(kind: str, **data: str) -> str:
+def said(kind: str, data: Mapping[str, str] | None = None) -> str:
     """One text message to the module."""
     body: dict[str, Any] = {"type": kind}
     if data:

@@ -93,11 +93,11 @@ class StreamChannel(FreeswitchChannel):
             return [said("killAudio")] if self._controlled else []
         if isinstance(command, Hangup):
             if self._controlled:
-                words.append(said("disconnect", **command.outputs))
+                words.append(said("disconnect", command.outputs))
             return [*words, Close(1000, command.reason.value)]
         if isinstance(command, Transfer):
             if self._controlled:
-                words.append(said("transfer", **{**command.outputs, "target": command.target}))
+                words.append(said("transfer", {**command.outputs, "target": command.target}))
             return [*words, Close(1000, "transferred")]
         return []
 
