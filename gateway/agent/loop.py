@@ -6,20 +6,15 @@ with their callbacks among them) until a response asks for nothing more, then af
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from enum import Enum, auto
 
 from gateway.agent import callbacks, consent
 from gateway.agent.app.models import (
-    CUSTOMIZE_RESPONSE,
-    END_SESSION,
-    SYSTEM_TOOLS,
-    TRANSFER_TO_AGENT,
     CallbackKind,
 )
+from gateway.agent.calls import Calls, Next
 from gateway.agent.conversation import Conversation
 from gateway.agent.failures import apologise
 from gateway.agent.guardrails.definition import ActionKind, Guardrail
@@ -31,26 +26,16 @@ from gateway.agent.platform import (
     LlmRequest,
     LlmResponse,
     Part,
-    Tool,
 )
-from gateway.agent.request import build_request, may_call, without_hidden
-from gateway.agent.tools import system
+from gateway.agent.request import build_request, without_hidden
 from gateway.agent.tools.client import ClientCalls
-from gateway.agent.tools.execute import execute, response_part
+from gateway.agent.tools.execute import response_part
 from gateway.agent.tools.servers import know_servers
 from gateway.agent.turn import Turn, TurnCancelled
 
 log = logging.getLogger("gateway.agent")
 
 MAX_TRANSFERS = 8
-
-
-class Next(Enum):
-    """What follows after a response has been dealt with."""
-
-    STEP = auto()
-    DONE = auto()
-    TRANSFERRED = auto()
 
 
 @dataclass(slots=True)
@@ -91,7 +76,7 @@ class _AgentRun:
     ) -> None:
         self._conversation = conversation
         self._turn = turn
-        self._client = client
+        self._calls = Calls(conversation, turn, client)
         self._budget = budget
         after_agent = conversation.agent.callbacks.get(CallbackKind.AFTER_AGENT, ())
         watched = conversation.engine.guards.watches_turn(conversation.agent)
@@ -369,14 +354,14 @@ class _AgentRun:
                     index += 1
                     continue
                 self._turn.check()
-                batch = self._batch(parts, index)
+                batch = self._calls.batch(parts, index)
                 index += len(batch)
-                if not consented and self._needs_consent(batch[0]):
+                if not consented and self._calls.needs_consent(batch[0]):
                     responses.append(response_part(batch[0], dict(consent.AWAITING)))
                     asking = batch[0]
                     following = Next.DONE
                     break
-                following = await self._run_calls(batch, responses, by_model)
+                following = await self._calls.run(batch, responses, by_model)
                 if following is not Next.STEP:
                     break
         except TurnCancelled:
@@ -396,121 +381,3 @@ class _AgentRun:
             self._held.parts.append(part)
         else:
             await self._turn.emit(part)
-
-    def _batch(self, parts: list[Part], start: int) -> list[FunctionCall]:
-        """The calls from `start` on that may run at the same time."""
-        first = parts[start].function_call
-        assert first is not None
-        batch = [first]
-        parallel = self._conversation.engine.app.definition.tool_execution_mode != "SEQUENTIAL"
-        if not parallel or first.name in SYSTEM_TOOLS or self._needs_consent(first):
-            return batch
-        for part in parts[start + 1 :]:
-            call = part.function_call
-            if call is None or call.name in SYSTEM_TOOLS or self._needs_consent(call):
-                break
-            batch.append(call)
-        return batch
-
-    def _needs_consent(self, call: FunctionCall) -> bool:
-        """A tool that may run at all, once the caller has agreed."""
-        conversation = self._conversation
-        entry = conversation.engine.catalog.find(call.name or "")
-        return (
-            entry is not None
-            and conversation.depth == 0
-            and conversation.engine.access.needs_consent(entry.name)
-            and self._refusal(call) is None
-        )
-
-    def _refusal(self, call: FunctionCall) -> str | None:
-        """Why the agent may not call the tool; None where it may, or where there is no such."""
-        conversation = self._conversation
-        name = call.name or ""
-        entry = conversation.engine.catalog.find(name)
-        if entry is None and name not in SYSTEM_TOOLS:
-            return None
-        if not may_call(conversation, name):
-            return f"the agent {conversation.agent.display_name!r} does not list the tool {name!r}"
-        if entry is None:
-            return None
-        access = conversation.engine.access
-        if conversation.depth > 0 and access.needs_consent(entry.name):
-            return f"the tool {name!r} needs the caller's consent: only the caller's agent can ask"
-        return access.refusal(entry.name, conversation.channel)
-
-    async def _run_calls(
-        self, batch: list[FunctionCall], responses: list[Part], by_model: bool
-    ) -> Next:
-        call = batch[0]
-        if call.name in SYSTEM_TOOLS:
-            refusal = self._refusal(call)
-            if refusal is not None:
-                responses.append(response_part(call, {"error": refusal}))
-                return Next.STEP
-            return await self._run_system(call, responses, by_model)
-        answers = await asyncio.gather(
-            *(self._run_one(call) for call in batch),
-            return_exceptions=True,
-        )
-        failed = next((answer for answer in answers if isinstance(answer, BaseException)), None)
-        responses.extend(
-            answer
-            if isinstance(answer, Part)
-            else response_part(call, {"error": "the call was interrupted"})
-            for call, answer in zip(batch, answers, strict=True)
-        )
-        if failed is not None:
-            raise failed
-        self._turn.check()
-        return Next.STEP
-
-    async def _run_one(self, call: FunctionCall) -> Part:
-        refusal = self._refusal(call)
-        if refusal is not None:
-            return response_part(call, {"error": refusal})
-        return await execute(self._conversation, self._turn, self._client, call)
-
-    async def _run_system(self, call: FunctionCall, responses: list[Part], by_model: bool) -> Next:
-        conversation, turn = self._conversation, self._turn
-        name, call_id = call.name or "", call.id or ""
-        declaration = system.DECLARATIONS[name]
-        args = dict(call.args or {})
-        tool = Tool(name=name, description=declaration.description or "")
-        result = await callbacks.before_tool(conversation, tool, args, call_id)
-        following = Next.STEP
-        if result is None:
-            result, following = await self._do_system(name, args, by_model)
-        else:
-            turn.check()
-        replaced = await callbacks.after_tool(conversation, tool, args, call_id, result)
-        responses.append(response_part(call, result if replaced is None else replaced))
-        turn.check()
-        return following
-
-    async def _do_system(
-        self, name: str, args: dict[str, object], by_model: bool
-    ) -> tuple[dict[str, object], Next]:
-        conversation, turn = self._conversation, self._turn
-        if name == END_SESSION:
-            turn.end_metadata = system.end_metadata(args)
-            return {"status": "session ended"}, Next.DONE
-        if name == CUSTOMIZE_RESPONSE:
-            part = system.customized_part(args)
-            await turn.emit(part)
-            return {"status": "said"}, Next.DONE
-        assert name == TRANSFER_TO_AGENT
-        engine, here = conversation.engine, conversation.agent.display_name
-        target = system.transfer_target(engine.app, args)
-        if target is None:
-            return {"error": f"there is no agent {args.get('agent_name')!r}"}, Next.STEP
-        if by_model:
-            reachable = engine.routes.reachable(here)
-            if target not in reachable:
-                known = ", ".join(reachable) or "none"
-                error = f"{here!r} cannot hand over to {target!r}; it can to: {known}"
-                return {"error": error}, Next.STEP
-            if engine.routes.forbidden(here, target, conversation.state):
-                return {"error": f"handing over to {target!r} is not allowed now"}, Next.STEP
-        conversation.agent = engine.app.agents[target]
-        return {"status": "transferred", "agent": target}, Next.TRANSFERRED
