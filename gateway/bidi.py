@@ -17,7 +17,8 @@ from gateway.errors import ProtocolError
 SESSION_START = "session start"
 REMOTE_DISCONNECTED = "sys.remote-call-disconnected"
 CUSTOMIZED_RESPONSE = "customizedResponse"
-SESSION_LANGUAGE = "sessionLanguage"
+SESSION_ODD = re.compile(r"[^a-zA-Z0-9_-]")
+_LANGUAGE = "sessionLanguage"
 """Key of our payload by which a runtime says that the conversation goes on in another language."""
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
@@ -65,6 +66,11 @@ def session_id(session: str) -> str:
             where="config.session",
         )
     return match["id"]
+
+
+def session_part(call_id: str) -> str:
+    """A call's id as the last part of a session resource name: other characters are dashes."""
+    return f"{_ODD.sub('-', call_id)[:63].lstrip('-_'):0<5}"
 
 
 def language_code(value: object) -> str:

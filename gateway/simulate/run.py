@@ -18,6 +18,7 @@ from gateway.agent.link import MemoryLink, memory_links
 from gateway.agent.session import serve_link
 from gateway.assets import AudioAssets, run_inline
 from gateway.audio.formats import Pcm
+from gateway.bidi import session_part
 from gateway.channels.base import EndReason, Wire
 from gateway.channels.dialects import open_channel
 from gateway.config import Settings
@@ -349,7 +350,7 @@ class _Call:
 
 
 def _session(call: str) -> str:
-    return f"projects/local/locations/local/apps/local/sessions/{call}"
+    return f"projects/local/locations/local/apps/local/sessions/{session_part(call)}"
 
 
 async def _until(loop: asyncio.AbstractEventLoop, when: float) -> None:
