@@ -17,10 +17,10 @@ from gateway.errors import ProtocolError
 SESSION_START = "session start"
 REMOTE_DISCONNECTED = "sys.remote-call-disconnected"
 CUSTOMIZED_RESPONSE = "customizedResponse"
-SESSION_ODD = re.compile(r"[^a-zA-Z0-9_-]")
-_LANGUAGE = "sessionLanguage"
+SESSION_LANGUAGE = "sessionLanguage"
 """Key of our payload by which a runtime says that the conversation goes on in another language."""
 
+_ODD = re.compile(r"[^a-zA-Z0-9_-]")
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
 _BOUNDARY = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _SESSION = re.compile(
