@@ -17,6 +17,8 @@ from gateway.errors import ProtocolError
 SESSION_START = "session start"
 REMOTE_DISCONNECTED = "sys.remote-call-disconnected"
 CUSTOMIZED_RESPONSE = "customizedResponse"
+CHANNEL_HEADER = "X-Voice-Gateway-Channel"
+"""Header by which the gateway tells the embedded runtime the caller's dialect."""
 SESSION_LANGUAGE = "sessionLanguage"
 """Key of our payload by which a runtime says that the conversation goes on in another language."""
 

@@ -141,6 +141,8 @@ class Process:
             await connection.close(1013, "generic::unavailable: the runtime is retiring")
             return
         self._links += 1
+        request = connection.request
+        channel = request.headers.get(bidi.CHANNEL_HEADER, "") if request is not None else ""
         try:
             await serve_link(
                 WebsocketLink(connection),
@@ -149,6 +151,7 @@ class Process:
                 engine.runner,
                 self._store,
                 engine,
+                channel,
             )
         except Exception:
             log.exception("a connection failed")

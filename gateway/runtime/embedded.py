@@ -116,8 +116,11 @@ class EmbeddedRuntime:
             raise failures[0]
         self._keepers.append(asyncio.create_task(self._keep(), name="runtime-keeper"))
 
-    async def connect(self) -> RuntimeLink:
-        """A link to the process with the fewest sessions; waits for a replacement if need be."""
+    async def connect(self, channel: str = "") -> RuntimeLink:
+        """A link to the process with the fewest sessions; waits for a replacement if need be.
+
+        `channel`: the dialect by which the caller came.
+        """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._settings.runtime.start_timeout_s
         while True:
@@ -125,7 +128,7 @@ class EmbeddedRuntime:
             process.sessions += 1
             try:
                 link = await WebsocketLink.open(
-                    f"unix://{process.socket}", max(0.1, deadline - loop.time())
+                    f"unix://{process.socket}", max(0.1, deadline - loop.time()), channel
                 )
             except RuntimeFailure:
                 self._release(process)

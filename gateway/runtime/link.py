@@ -39,14 +39,19 @@ class WebsocketLink:
         self._connection = connection
 
     @classmethod
-    async def open(cls, url: str, timeout_s: float) -> WebsocketLink:
-        """Connect to `ws://`, `wss://` or `unix:///path`. Raises RuntimeFailure."""
+    async def open(cls, url: str, timeout_s: float, channel: str = "") -> WebsocketLink:
+        """Connect to `ws://`, `wss://` or `unix:///path`. Raises RuntimeFailure.
+
+        `channel`: the caller's dialect, told to our own runtime past what a client can say.
+        """
         options: dict[str, Any] = {
             "max_size": MAX_MESSAGE_BYTES,
             "compression": None,
             "open_timeout": timeout_s,
             "close_timeout": 1.0,
         }
+        if channel:
+            options["additional_headers"] = {bidi.CHANNEL_HEADER: channel}
         try:
             if url.startswith("unix://"):
                 path = url.removeprefix("unix://")

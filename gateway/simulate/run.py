@@ -268,7 +268,7 @@ class _Call:
     async def _serve(self, far: MemoryLink) -> None:
         settings = self._simulator.settings
         try:
-            await serve_link(far, self._app, settings, self._code)
+            await serve_link(far, self._app, settings, self._code, channel=self._channel)
         finally:
             await far.aclose()
 
