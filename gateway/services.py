@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from gateway.assets import AudioAssets
+from gateway.audio.formats import AudioFormat
 from gateway.call.profile import CallProfile
 from gateway.channels import base
 from gateway.channels.base import EndReason
@@ -57,6 +58,9 @@ class CallServices:
     observer: Observer
     send_buffer_bytes: int = 1 << 18
     shutdown_message: str = "This service is closing now. Please call again later. Goodbye."
+    runtime_audio: tuple[AudioFormat | None, int] = (None, 60)
+    """Of a runtime that listens and speaks itself: its format (None: the line's own), and how
+    many milliseconds of caller audio it is given at a time."""
     records: CallRecords | None = None
     terms: Mapping[str, Terms] = field(default_factory=dict)
     """On what terms the calls of each dialect are taken; none: the common ones."""

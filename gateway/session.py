@@ -25,8 +25,8 @@ from gateway.errors import GatewayError, ProtocolError, RuntimeFailure, SpeechEr
 from gateway.platforms.line import PlatformLine, Transport
 from gateway.platforms.terms import Terms
 from gateway.records.recorder import CallRecorder
+from gateway.runtime.audio import AudioBridge
 from gateway.runtime.client import RuntimeClient
-from gateway.runtime.messages import RuntimeTranscript
 from gateway.services import CallServices
 from gateway.speech.base import (
     Heard,
@@ -71,6 +71,8 @@ class LiveCall:
         self._to_vad: Resampler | None = None
         self._hearing: RecognitionStream | None = None
         """Where the recogniser hears the caller all the time."""
+        self._bridge: AudioBridge | None = None
+        """Where the runtime listens and speaks itself."""
         self._runtime: RuntimeClient | None = None
         self._recorder: CallRecorder | None = None
         self._closed = False
@@ -261,16 +263,24 @@ class LiveCall:
             return
         if self._services.records is not None:
             self._recorder = self._services.records.begin(started, self._begun, now)
-        if started.in_format is not None:
+        profile = self._services.profile
+        if profile.audio_runtime:
+            wanted, chunk_ms = self._services.runtime_audio
+            suppression = profile.noise_suppression
+            self._bridge = AudioBridge(
+                started.in_format, started.out_format, wanted, chunk_ms, suppression
+            )
+        elif started.in_format is not None:
             self._vad = self._services.speech.voice_activity.open(self._vad_window)
             if started.in_format.rate_hz != VAD_RATE_HZ:
                 self._to_vad = Resampler(started.in_format.rate_hz, VAD_RATE_HZ)
             recogniser = self._services.speech.recogniser
             if isinstance(recogniser, StreamingRecogniser):
-                profile = self._services.profile
                 languages = (started.language or profile.language, *profile.languages)
                 self._hearing = recogniser.open(started.in_format.rate_hz, languages, self._heard)
         self._apply(self._machine.started(started, now, self._line.capabilities))
+        if profile.ambience is not None and started.out_format is not None:
+            self._spawn(self._load_ambience(started.out_format.rate_hz), "ambience")
         if self._early:
             early, self._early = bytes(self._early), bytearray()
             self._audio(early, now)
@@ -283,13 +293,16 @@ class LiveCall:
                 del self._early[: len(self._early) - EARLY_AUDIO_BYTES]
             return
         in_format = started.in_format
-        if in_format is None or self._vad is None:
+        if in_format is None:
             raise ProtocolError("protocol.audio", "audio in a call that declared none")
         if self._recorder is not None:
             self._recorder.caller(data, now)
+        if self._bridge is not None:
+            self._bridge.hear(data, now)
+            return
         pcm = g711.decode(data, in_format.encoding)
         self._apply(self._machine.audio(pcm, now))
-        if not self._closed:
+        if not self._closed and self._vad is not None:
             self._vad.feed(pcm if self._to_vad is None else self._to_vad.process(pcm))
             if self._hearing is not None:
                 self._hearing.feed(pcm)
@@ -306,6 +319,9 @@ class LiveCall:
         self._services.observer.frame_late(late_s)
         line = self._line
         self._apply(self._machine.tick(due))
+        if self._bridge is not None and self._runtime is not None and self._machine.conversing:
+            for chunk in self._bridge.chunks(due):
+                self._to_runtime(events.ToRuntime(events.InputType.AUDIO, audio=chunk))
         line.tick()
         if line.transport.buffered_bytes > self._services.send_buffer_bytes and not self._closed:
             self._observe(
@@ -440,8 +456,9 @@ class LiveCall:
         started = self._started
         assert started is not None
         client: RuntimeClient | None = None
+        config = {**started.config, **(self._bridge.config if self._bridge is not None else {})}
         try:
-            client = await self._services.open_runtime(started.call_id, started.config)
+            client = await self._services.open_runtime(started.call_id, config)
             self._runtime = client
             if action.variables:
                 client.send(
@@ -450,9 +467,12 @@ class LiveCall:
             if action.kickoff is not None:
                 client.send(events.ToRuntime(events.InputType.EVENT, text=action.kickoff))
             self._apply_if_open(self._machine.runtime_opened(self._loop.time()))
+            if self._bridge is not None:
+                self._bridge.open()
             async for output in client.outputs():
-                if isinstance(output, RuntimeTranscript):
-                    continue
+                if self._bridge is not None and isinstance(output, events.RuntimeAudio):
+                    pcm, wire = self._bridge.say(output.pcm)
+                    output = events.RuntimeAudio(pcm, output.turn, wire)
                 self._apply_if_open(self._machine.runtime(output, self._loop.time()))
             raise RuntimeFailure("runtime.closed", "the runtime closed the session")
         except RuntimeFailure as error:
@@ -477,6 +497,18 @@ class LiveCall:
             )
             return
         self._apply_if_open(self._machine.audio_loaded(action.utterance_id, pcm, self._loop.time()))
+
+    async def _load_ambience(self, rate_hz: int) -> None:
+        sound = self._services.profile.ambience
+        assert sound is not None
+        try:
+            loop = await self._services.assets.ambient_loop(sound, rate_hz)
+        except GatewayError as error:
+            # A call without its background is still a call.
+            fields = {"code": error.code, "message": error.message}
+            self._observe(self._loop.time(), "error", fields)
+            return
+        self._apply_if_open(self._machine.ambience(loop, self._loop.time()))
 
     async def _understand(self, action: events.Recognise) -> None:
         try:

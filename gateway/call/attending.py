@@ -40,6 +40,8 @@ class Attending:
         """The sound for which the agent fell silent, and since when."""
         self._kept: list[str] = []
         """Words that were too few to interrupt; they are given when the agent has finished."""
+        self._told = ""
+        """What the runtime itself understood of the caller and has not answered yet."""
 
     # ---- interruptions
 
@@ -55,9 +57,28 @@ class Attending:
         return True
 
     def interrupted_by_runtime(self, barge_in: bool) -> None:
-        """The runtime says: stop what you play. It knows of the cut, so it is not told."""
-        if self._speaking.barge_in("runtime", by_caller=barge_in) is not None:
+        """The runtime says: stop what you play. It knows of the cut, so it is not told.
+
+        An audio runtime says so also where it goes on itself with other audio in the same turn.
+        """
+        cut = self._speaking.barge_in("runtime", by_caller=barge_in)
+        if cut is not None and (barge_in or not self._desk.profile.audio_runtime):
             self._desk.turn.interrupted(caller=False)
+
+    # ---- a runtime that listens itself
+
+    def told(self, text: str) -> None:
+        """What it understood of the caller in this turn so far."""
+        self._told = text
+        if text:
+            self._transcribe(text, final=False)
+
+    def answered(self) -> None:
+        """It goes on to something else: what it understood is final."""
+        text, self._told = self._told, ""
+        if text:
+            self._desk.record("user_text", {"text": text, "final": True})
+            self._desk.transcript.add(self._desk.now, Speaker.CALLER, text, self._desk.turn.last)
 
     def _protected(self) -> bool:
         """Whether what sounds now may not be interrupted."""
@@ -220,6 +241,13 @@ class Attending:
         """Keys were pressed."""
         desk = self._desk
         if not desk.conversing or desk.profile.disable_dtmf:
+            return
+        if desk.profile.audio_runtime:
+            # It collects them itself.
+            new, _ = desk.keypad.press(keys, desk.now)
+            if new:
+                desk.keypad.forget()
+                desk.say_digits(keys)
             return
         sounding = self._speaking.sounding()
         if sounding is not None and not self._speaking.interruptable(sounding):

@@ -56,6 +56,10 @@ class Keypad:
             self._deadline = now + self.timeout_s
         return True, done
 
+    def forget(self) -> None:
+        """Drop what was collected."""
+        self._take()
+
     def expired(self, now: float) -> str | None:
         """The string that the inter-digit time-out completed, if it did."""
         if self._deadline is None or now < self._deadline:

@@ -67,10 +67,22 @@ class RuntimePayload:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeAudio:
-    """Audio that the runtime made itself, as PCM at the channel's output rate."""
+    """Audio that the runtime made itself, as PCM at the channel's output rate.
+
+    `wire`: the same in the channel's output format, where the runtime gave it so; it is sent
+    untouched as long as nothing has to be mixed into it.
+    """
 
     pcm: Pcm
     turn: int
+    wire: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeTranscript:
+    """What an audio runtime understood of the caller, all of the turn so far."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +118,7 @@ RuntimeOutput = (
     RuntimeText
     | RuntimePayload
     | RuntimeAudio
+    | RuntimeTranscript
     | RuntimeToolCalls
     | RuntimeTurnCompleted
     | RuntimeInterruption
@@ -156,7 +169,7 @@ class ToRuntime:
 
     TEXT: `text` (with `will_continue`, a fragment that only opens the caller's turn: an
     interruption); EVENT: `text` is the name; DTMF: `text` holds the digits; VARIABLES: `data`;
-    TOOL_RESPONSES: `items`.
+    TOOL_RESPONSES: `items`; AUDIO: `audio`, in the runtime's own format.
     """
 
     type: InputType
@@ -164,6 +177,7 @@ class ToRuntime:
     will_continue: bool = False
     data: Mapping[str, Any] = field(default_factory=dict)
     items: Sequence[Mapping[str, Any]] = ()
+    audio: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

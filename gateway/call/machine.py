@@ -29,6 +29,7 @@ from gateway.call.events import (
     RuntimePayload,
     RuntimeText,
     RuntimeToolCalls,
+    RuntimeTranscript,
     RuntimeTurnCompleted,
 )
 from gateway.call.far_end import FarEnd, FarEvent
@@ -98,6 +99,11 @@ class CallMachine:
         return playout.format if playout is not None else AudioFormat(Encoding.LINEAR16, 8000)
 
     @property
+    def conversing(self) -> bool:
+        """Whether what the caller says still goes to the agent."""
+        return self._desk.conversing
+
+    @property
     def _bed_whole_call(self) -> bool:
         ambience = self._desk.profile.ambience
         return ambience is None or ambience.whole_call
@@ -132,7 +138,7 @@ class CallMachine:
         if profile.language_variable in profile.variables:
             self._switch_language(event.custom.get(profile.language_variable))
         self._desk.record_start()
-        if event.in_format is not None:
+        if event.in_format is not None and not profile.audio_runtime:
             desk.listening = Listening(profile, event.in_format.rate_hz)
             for pcm in self._early_audio:
                 desk.listening.feed(pcm)
@@ -285,7 +291,11 @@ class CallMachine:
         if desk is None or desk.life is Life.IDLE:
             return self._done()
         self._answer_by = None
+        if not isinstance(output, RuntimeTranscript):
+            self._attending.answered()
         match output:
+            case RuntimeTranscript(text):
+                self._attending.told(text)
             case RuntimeEndSession(metadata):
                 self._record_output("endSession", None, payload=dict(metadata))
                 self._end_session(metadata)

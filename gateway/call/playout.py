@@ -199,12 +199,16 @@ class Playout:
             if frame is not None and head is not None:
                 self._turn = head.turn
                 self._waiting = None
+                data = b""
                 if self._tail:
                     frame = self._over_tail(frame)
+                elif bed is None and head.wire:
+                    data = head.untouched(self.format.frame_bytes)
                 if bed is not None:
                     frame = bed.under(frame, slot)
+                data = data or g711.encode(frame, encoding)
                 if head.exhausted:
-                    out.append(SendAudio(g711.encode(frame, encoding), head.turn, self.due(slot)))
+                    out.append(SendAudio(data, head.turn, self.due(slot)))
                     self._next = slot + 1
                     head = self._unsent_head(out)
                     continue
@@ -214,8 +218,8 @@ class Playout:
                 filler = self._filler(slot, slot <= last_idle)
                 if filler is None:
                     return
-                frame = filler
-            out.append(SendAudio(g711.encode(frame, encoding), self._turn, self.due(slot)))
+                data = g711.encode(filler, encoding)
+            out.append(SendAudio(data, self._turn, self.due(slot)))
             self._next = slot + 1
 
     def starving(self, now: float, limit_s: float) -> Utterance | None:

@@ -90,6 +90,9 @@ class CallProfile:
     barge_in_awareness: bool = False
     disable_dtmf: bool = False
     ambience: AmbientSound | None = None
+    audio_runtime: bool = False
+    """The runtime listens and speaks itself: its audio is passed through, its texts only tell
+    what is said; it finds turns, interruptions and silences."""
     noise_suppression: str = ""
     """For a runtime that listens itself; the gateway's own recogniser has none."""
 

@@ -41,6 +41,8 @@ KEY_GAP_MS = 80
 """Length of a key played as tones, and of the silence after it."""
 MAX_QUEUE = 256
 """Utterances waiting to be heard; one more is dropped with an error record."""
+MAX_CAPTIONS = 64
+"""Texts waiting for their audio; the oldest are dropped."""
 MAX_UTTERANCE_S = 600.0
 """Audio of one utterance; more is dropped with an error record."""
 AUDIO_WAIT_S = 30.0
@@ -65,6 +67,8 @@ class Speaking:
         self._last_id = 0
         self._streaming: Utterance | None = None
         """Audio of the runtime that may still grow."""
+        self._captions: list[tuple[int, str]] = []
+        """Turn and words of audio that is still to come."""
         self._completed: list[int] = []
         """Turns that the client is to be told of once they were sent."""
         self._dtmf: tuple[int, DtmfPolicy] | None = None
@@ -93,7 +97,9 @@ class Speaking:
 
     def _text(self, output: RuntimeText) -> None:
         self._show(output.text, output.turn)
-        if output.text.strip():
+        if self._desk.profile.audio_runtime and self._desk.playout is not None:
+            self._caption(output)
+        elif output.text.strip():
             self._queue(Source.SPEECH, Policy(), output.turn, text=output.text.strip())
 
     def _payload(self, output: RuntimePayload) -> None:
@@ -147,10 +153,23 @@ class Speaking:
         if self._desk.playout is None:
             return
         if not self.is_streaming(output.turn):
-            self._streaming = self._queue(Source.AUDIO, Policy(), output.turn)
+            text = " ".join(text for turn, text in self._captions if turn == output.turn)
+            self._captions.clear()
+            self._streaming = self._queue(Source.AUDIO, Policy(), output.turn, text=text)
+            if self._streaming is not None:
+                self._streaming.caption("")
         streaming = self._streaming
         if streaming is not None and self._fits(streaming, output.pcm):
-            streaming.stream(output.pcm)
+            streaming.stream(output.pcm, output.wire)
+
+    def _caption(self, output: RuntimeText) -> None:
+        """Words of audio that the runtime makes itself, sent before or among it."""
+        streaming, text = self._streaming, output.text.strip()
+        if streaming is not None and streaming.turn == output.turn:
+            streaming.caption(text)
+        else:
+            self._captions.append((output.turn, text))
+            del self._captions[:-MAX_CAPTIONS]
 
     def is_streaming(self, turn: int) -> bool:
         """Whether audio of this turn goes on in the last utterance."""

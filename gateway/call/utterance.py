@@ -81,6 +81,8 @@ class Utterance:
     sentences: list[Sentence] = field(default_factory=list)
     _going_on: Sentence | None = None
     _residue: bytes = b""
+    wire: bytearray = field(default_factory=bytearray)
+    """The audio in the platform's format, where a runtime gave it so."""
     _rise_from: int = 0
     _rise_until: int = 0
     """The stretch that fades in."""
@@ -119,8 +121,20 @@ class Utterance:
         last = self.chunks[-1]
         return self.total - len(last.pcm) + last.length
 
-    def stream(self, pcm: Pcm) -> None:
-        """Add a piece of continuous audio: nothing is padded between the pieces."""
+    def caption(self, text: str) -> None:
+        """Words of audio that a runtime makes itself; all that come belong to all of it."""
+        self.text = f"{self.text} {text}".strip()
+        if not self.sentences:
+            self.sentences.append(Sentence("", 0))
+        self.sentences[0].text = self.text
+
+    def stream(self, pcm: Pcm, wire: bytes = b"") -> None:
+        """Add a piece of continuous audio: nothing is padded between the pieces.
+
+        `wire`: the same as the platform wants it.
+        """
+        if wire:
+            self.wire += wire
         pcm = self._residue + pcm
         whole = len(pcm) - len(pcm) % self.frame_bytes
         self._residue = pcm[whole:]
@@ -131,6 +145,8 @@ class Utterance:
         """No more audio comes; what is left of a stream is padded."""
         self._add_padded(b"")
         self.finished = True
+        if self.source is Source.AUDIO and self.sentences:
+            self.sentences[0].length, self.sentences[0].whole = self._length, True
 
     def _add_padded(self, pcm: Pcm) -> None:
         pcm = self._residue + pcm
@@ -179,6 +195,12 @@ class Utterance:
                 self.start_slot = slot
         self.position += self.frame_bytes
         return frame
+
+    def untouched(self, size: int) -> bytes:
+        """The frame just taken, as the runtime gave it in `size` bytes; empty where it did not."""
+        start = (self.position // self.frame_bytes - 1) * size
+        frame = bytes(self.wire[start : start + size])
+        return frame if len(frame) == size else b""
 
     def _looped(self, position: int, size: int) -> Pcm:
         """A stretch of a file that repeats without a gap: the padding is left out."""

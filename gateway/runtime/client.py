@@ -15,7 +15,6 @@ from gateway.errors import RuntimeFailure
 from gateway.runtime.link import RuntimeLink
 from gateway.runtime.messages import (
     RuntimeGoAway,
-    RuntimeTranscript,
     outputs,
     realtime_input,
     session_config,
@@ -65,7 +64,7 @@ class RuntimeClient:
                 return
             self._unsent = None
 
-    async def outputs(self) -> AsyncIterator[RuntimeOutput | RuntimeTranscript]:
+    async def outputs(self) -> AsyncIterator[RuntimeOutput]:
         """What the runtime says, until it closes. Raises RuntimeFailure when it is lost."""
         reconnects = 0
         while self._link is not None:

@@ -18,6 +18,7 @@ from gateway.call.events import (
     RuntimePayload,
     RuntimeText,
     RuntimeToolCalls,
+    RuntimeTranscript,
     RuntimeTurnCompleted,
     ToRuntime,
 )
@@ -29,21 +30,15 @@ class RuntimeGoAway:
     """The runtime asks for a new connection to the same session."""
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeTranscript:
-    """What an audio runtime understood of the caller, cumulative in the turn."""
-
-    text: str
-
-
-Incoming = RuntimeOutput | RuntimeGoAway | RuntimeTranscript
+Incoming = RuntimeOutput | RuntimeGoAway
 
 
 def session_config(session: str, extra: Mapping[str, Any]) -> dict[str, Any]:
-    """The first message: a text session (speech is ours). `extra`: entryAgent, deployment, …"""
-    config = {k: v for k, v in extra.items() if k not in ("inputAudioConfig", "outputAudioConfig")}
-    config["session"] = session
-    return {"config": config}
+    """The first message. `extra`: entryAgent, deployment, …
+
+    Without the audio configurations in it, it is a text session: speech is ours.
+    """
+    return {"config": {**extra, "session": session}}
 
 
 def realtime_input(item: ToRuntime) -> dict[str, Any]:
@@ -61,7 +56,7 @@ def realtime_input(item: ToRuntime) -> dict[str, Any]:
         case InputType.TOOL_RESPONSES:
             content = {"toolResponses": {"toolResponses": [dict(r) for r in item.items]}}
         case InputType.AUDIO:
-            raise RuntimeFailure("runtime.modality", "a text session takes no audio")
+            content = {"audio": base64.b64encode(item.audio).decode()}
     if item.will_continue:
         content["willContinue"] = True
     return {"realtimeInput": content}

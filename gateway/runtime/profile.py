@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gateway.agent.app import App
+from gateway.audio.formats import AudioFormat, Encoding
 from gateway.audio.scenes import SOUNDS
 from gateway.call.profile import AmbientSound, BargeIn, CallProfile, ProtectedKeys, VoiceConfig
 from gateway.config import Settings
@@ -41,8 +42,10 @@ def call_profile(app: App, settings: Settings) -> CallProfile:
         forbid_barge_in=app.channel_profile.disable_barge_in_control,
         barge_in_awareness=audio.barge_in_config.barge_in_awareness,
         disable_dtmf=app.channel_profile.disable_dtmf,
+        audio_runtime=settings.runtime.modality == "audio",
         noise_suppression=app.channel_profile.noise_suppression_level,
-        ambience=_ambience(app, call.ambience),
+        # A runtime that speaks mixes its background itself.
+        ambience=None if settings.runtime.modality == "audio" else _ambience(app, call.ambience),
         lead_ms=call.lead_ms,
         barge_in=BargeIn(call.barge_in),
         barge_in_words=call.barge_in_words,
@@ -68,6 +71,15 @@ def call_profile(app: App, settings: Settings) -> CallProfile:
         number_silence_s=max(call.number_silence_s, call.end_silence_s),
         faint_words=call.faint_words,
     )
+
+
+def runtime_audio(settings: Settings) -> tuple[AudioFormat | None, int]:
+    """What an audio runtime takes and gives: its format (None: the line's), and the chunk in ms."""
+    runtime = settings.runtime
+    if runtime.audio == "line":
+        return None, runtime.audio_chunk_ms
+    encoding, _, rate = runtime.audio.partition("/")
+    return AudioFormat(Encoding(encoding), int(rate)), runtime.audio_chunk_ms
 
 
 def _ambience(app: App, when: str) -> AmbientSound | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -16,14 +17,16 @@ import structlog
 from gateway import demo
 from gateway.agent.app import App, read_app
 from gateway.assets import AudioAssets, ThreadRunner
+from gateway.bidi import session_part
 from gateway.channels.base import Channel
 from gateway.config import Settings
+from gateway.errors import AssetError, ConfigError
 from gateway.platforms.terms import rest_controls, terms_of
 from gateway.records import build as build_records
 from gateway.runtime.client import Connect, RuntimeClient
 from gateway.runtime.embedded import EmbeddedRuntime
 from gateway.runtime.link import RuntimeLink, WebsocketLink
-from gateway.runtime.profile import call_profile
+from gateway.runtime.profile import call_profile, runtime_audio
 from gateway.server.app import Gateway
 from gateway.server.auth import check_exposure
 from gateway.server.contract import Call, MediaTransport
@@ -35,6 +38,8 @@ from gateway.session import LiveCall
 from gateway.speech import build
 from gateway.ticker import Ticker
 
+TELEPHONE_HZ = 8000
+"""Rate of nearly all calls."""
 _ODD = re.compile(r"[^a-zA-Z0-9_-]")
 
 log = structlog.get_logger()
@@ -46,8 +51,7 @@ def session_name(app: App, call_id: str, config: Mapping[str, Any]) -> str:
     if isinstance(given, str) and given:
         return given
     name = _ODD.sub("-", app.display_name).strip("-") or "app"
-    session = _ODD.sub("-", call_id)[:63].lstrip("-_")
-    return f"projects/local/locations/local/apps/{name}/sessions/{session:0<5}"
+    return f"projects/local/locations/local/apps/{name}/sessions/{session_part(call_id)}"
 
 
 @asynccontextmanager
@@ -68,6 +72,10 @@ async def running(settings: Settings) -> AsyncIterator[Gateway]:
         stack.push_async_callback(threads.aclose)
         assets = AudioAssets(settings.assets, app.read_file, threads)
         stack.push_async_callback(assets.aclose)
+        if profile.ambience is not None:
+            # Made before the first call wants it; a file that cannot be had now may be later.
+            with contextlib.suppress(AssetError):
+                await assets.ambient_loop(profile.ambience, TELEPHONE_HZ)
         speech = build(settings)
         stack.push_async_callback(speech.aclose)
         embedded = _embedded(settings, path)
@@ -103,6 +111,7 @@ async def running(settings: Settings) -> AsyncIterator[Gateway]:
             observer=observers,
             send_buffer_bytes=settings.server.send_buffer_bytes,
             shutdown_message=settings.call.shutdown_message,
+            runtime_audio=runtime_audio(settings),
             records=records,
             terms=terms_of(settings.platforms, controls),
         )
@@ -138,6 +147,13 @@ def _source(path: Path) -> str:
 
 
 def _embedded(settings: Settings, path: Path) -> EmbeddedRuntime | None:
+    if settings.runtime.url is None and settings.runtime.modality == "audio":
+        raise ConfigError(
+            "config.value",
+            "runtime.modality: the embedded runtime neither listens nor speaks",
+            where="settings",
+            hint="set runtime.url as well, or leave runtime.modality at text",
+        )
     return EmbeddedRuntime(settings, path) if settings.runtime.url is None else None
 
 

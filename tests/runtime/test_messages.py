@@ -47,6 +47,7 @@ def _parses(message: dict[str, Any]) -> None:
         ToRuntime(InputType.EVENT, text="session start"),
         ToRuntime(InputType.DTMF, text="1234#"),
         ToRuntime(InputType.VARIABLES, data={"customer": "4711", "deep": {"a": [1, None]}}),
+        ToRuntime(InputType.AUDIO, audio=b"\xff\x7f"),
         ToRuntime(InputType.TOOL_RESPONSES, items=({"id": "1", "response": {"output": 3}},)),
     ],
     ids=lambda item: item.type.value,
@@ -55,16 +56,15 @@ def test_every_input_parses_with_the_published_protos(item: ToRuntime) -> None:
     _parses(realtime_input(item))
 
 
-def test_the_configuration_parses_and_asks_for_text() -> None:
-    message = session_config(
-        SESSION,
-        {
-            "entryAgent": "projects/p/locations/l/apps/a/agents/x",
-            "inputAudioConfig": {"audioEncoding": "MULAW", "sampleRateHertz": 8000},
-        },
-    )
+def test_the_configuration_parses_and_is_a_text_session_unless_audio_is_configured() -> None:
+    agent = {"entryAgent": "projects/p/locations/l/apps/a/agents/x"}
+    message = session_config(SESSION, agent)
     _parses(message)
     assert "inputAudioConfig" not in message["config"]
+    audio = {"audioEncoding": "MULAW", "sampleRateHertz": 8000, "noiseSuppressionLevel": "high"}
+    message = session_config(SESSION, {**agent, "inputAudioConfig": audio})
+    _parses(message)
+    assert message["config"]["inputAudioConfig"] == audio
 
 
 @pytest.mark.parametrize(
