@@ -152,8 +152,12 @@ class _Leg:
     """Sent up to here."""
     settled: int
     """Words before this are final."""
+    opened: int
+    """How far the call was when it began."""
     end: int | None = None
     """Where it stops; None while it goes on."""
+    again: bool = False
+    """It repeats another that broke off after its end was known."""
     interim: str = ""
     answered: bool = False
     error: SpeechError | None = None
@@ -230,21 +234,34 @@ class GoogleStream:
             self._drop(leg)
         elif tape.end - leg.cursor >= self._piece:
             leg.fed.set()
-            if tape.end - leg.start >= self._oldest_leg:
+            if tape.end - leg.opened >= self._oldest_leg:
                 self._replace(leg)
+
+    @property
+    def connected(self) -> bool:
+        """Whether a request of the service takes what is fed."""
+        return self._leg is not None
+
+    @property
+    def behind_s(self) -> float:
+        """Seconds of audio that the service has not taken yet."""
+        taken = self._next if self._leg is None else self._leg.cursor
+        return self._tape.seconds(self._tape.end - taken)
 
     def _open_leg(self) -> None:
         tape = self._tape
         start = max(self._next, tape.start)
         if start > self._next:
             self._lost.append((tape.seconds(self._next), tape.seconds(start)))
-        leg = _Leg(start, start, start)
-        self._leg = leg
+        self._leg = self._begin(_Leg(start, start, start, tape.end))
+
+    def _begin(self, leg: _Leg) -> _Leg:
         self._legs.append(leg)
-        horizon = tape.end - tape.position(REMEMBERED_S)
+        horizon = self._tape.end - self._tape.position(REMEMBERED_S)
         while self._legs[0].end is not None and self._legs[0].end < horizon:
             self._legs.popleft()
         leg.task = self._loop.create_task(self._run(leg), name="speech-recognition")
+        return leg
 
     def _drop(self, leg: _Leg) -> None:
         """The service takes no audio, and the tape ran over: go on with what is here."""
@@ -392,6 +409,12 @@ class GoogleStream:
         if leg is self._leg:
             leg.error = None
             self._abandon(leg, self._restart(leg))
+        elif not leg.again and leg.end is not None and leg.settled >= self._tape.start:
+            # Somebody waits for its last words: they are worth one more try.
+            leg.error = None
+            start, end, leg.end = leg.settled, leg.end, leg.settled
+            if start < end:
+                self._begin(_Leg(start, start, start, self._tape.end, end, again=True))
 
     @property
     def _cool_down_s(self) -> float:
@@ -405,19 +428,21 @@ class GoogleStream:
             raise _closed()
         tape = self._tape
         start, end = tape.position(start_s), min(tape.position(end_s), tape.end)
+        if self._leg is None and self._next < end and self._loop.time() >= self._not_before:
+            # The last leg broke off just now: let another try before the caller must wait.
+            self._open_leg()
         self._end_leg(end)
         timeout_s = self._recogniser.settings.timeout_s
-        asked = [leg for leg in self._legs if leg.end is not None and leg.end > start]
         try:
             async with asyncio.timeout(timeout_s):
-                for leg in asked:
-                    await leg.done.wait()
+                while waiting := [leg for leg in self._over(start) if not leg.done.is_set()]:
+                    await waiting[0].done.wait()
         except TimeoutError:
-            for leg in asked:
+            for leg in self._over(start):
                 if not leg.done.is_set():
                     leg.error = google_client.late(timeout_s)
                     leg.cancel()
-        for leg in asked:
+        for leg in self._over(start):
             if leg.error is not None:
                 raise leg.error
         missing = any(first < end_s and last > start_s for first, last in self._lost)
@@ -426,6 +451,10 @@ class GoogleStream:
                 "speech.behind", "the service has not taken all of this audio"
             )
         return _join(final.between(start_s, end_s) for final in self._finals)
+
+    def _over(self, start: int) -> list[_Leg]:
+        """The legs whose end is known and lies behind `start`."""
+        return [leg for leg in self._legs if leg.end is not None and leg.end > start]
 
     def _end_leg(self, position: int) -> None:
         """Let the service say its last word on everything before `position`."""
