@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.records.words import COUNTED, FILLERS, LINKS, NO_NAME, SPOKEN, WITHIN
+from gateway.records.numbers import find_numbers
+from gateway.records.words import FILLERS, LINKS, NO_NAME
 
-MIN_DIGITS: Final = 4
-"""Numbers of at least so many digits are masked, written or spoken."""
 MAX_TEXT: Final = 20_000
 """Longer texts are masked as a whole: no rule may take long."""
 MAX_NAMES: Final = 200
@@ -24,14 +23,7 @@ DIGITS: Final = "[digits]"
 """What stands for pressed keys."""
 
 
-_COMPOUND: Final = re.compile(
-    r"\w*(?:hundert|tausend)\w*|(?:ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun)und\w+zig|"
-    r"veinti\w+"
-)
 _TOKEN: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_JOINT: Final = re.compile(r"[\s\-./,:;()+*#_'’–]*")
-_CLOCK: Final = re.compile(r"\d{1,2}:\d\d")
-_DECIMAL: Final = re.compile(r"\d{1,3}[.,]\d\d")
 
 _DOT = r"(?:dot|punkt|punto|point)"
 _AT = r"(?:at|ät|arroba|arobase)"
@@ -46,7 +38,7 @@ _SPOKEN_EMAIL: Final = re.compile(
 _ADDRESS: Final = re.compile(
     r"\b\d{1,5}\s?[a-z]?,?\s+(?:[\w'’]+\s+){1,3}"
     r"(?:street|road|avenue|lane|drive|close|court|boulevard|square|terrace|crescent)\b"
-    r"|\b\w*(?:straße|strasse|gasse|allee)\s+\d{1,4}\s?[a-z]?\b"
+    r"|\b\w*(?:straße|strasse|gasse|allee)\s+\d{1,4}(?:\s?[a-z])?\b"
     r"|\b(?:calle|avenida|rue|avenue)\s+(?:[\w'’]+\s+){1,4}\d{1,4}\b",
     re.IGNORECASE,
 )
@@ -93,7 +85,7 @@ class Redactor:
             *(_Span(*found.span(), EMAIL) for found in _EMAIL.finditer(text)),
             *(_Span(*found.span(), EMAIL) for found in _SPOKEN_EMAIL.finditer(text)),
             *(_Span(*found.span(), ADDRESS) for found in _ADDRESS.finditer(text)),
-            *_numbers(text, tokens),
+            *(_Span(*found, NUMBER) for found in find_numbers(text, tokens)),
             *self._new_names(text, tokens, by_caller),
         ]
         spans += self._known_names(tokens)
@@ -137,11 +129,12 @@ def _name_after(
         small = word.casefold()
         if small in FILLERS and not name:
             continue
-        if small in NO_NAME and not (small in LINKS and capital):
+        spelled = len(word) == 1 and bool(name) and len(name[-1].group()) == 1
+        if small in NO_NAME and not spelled and not (small in LINKS and capital):
             break
         if word[0].isupper():
             capital = True
-        elif small not in LINKS and (weak or capital or (len(name) >= 2 and len(word) > 1)):
+        elif not spelled and small not in LINKS and (weak or capital or len(name) >= 2):
             break
         name.append(token)
         if len(name) >= (4 if len(word) > 1 else 24):
@@ -149,54 +142,6 @@ def _name_after(
     while name and capital and name[-1].group().casefold() in LINKS:
         name.pop()
     return name
-
-
-def _digits(word: str) -> int:
-    """How many digits a word stands for; 0: it is no number."""
-    written = sum(character.isdigit() for character in word)
-    if written:
-        return written
-    small = word.casefold()
-    return SPOKEN.get(small, 4 if _COMPOUND.fullmatch(small) else 0)
-
-
-def _numbers(text: str, tokens: Sequence[re.Match[str]]) -> Iterator[_Span]:
-    run: list[re.Match[str]] = []
-    """From the first number on, with what may stand between numbers."""
-    last = 0
-    """How much of the run ends with a number."""
-    total = waiting = 0
-    alone = all(_digits(t.group()) or t.group().casefold() in WITHIN for t in tokens)
-    least = 2 if alone else MIN_DIGITS
-
-    def found() -> Iterator[_Span]:
-        if total >= least and not _harmless(text[run[0].start() : run[last - 1].end()]):
-            yield _Span(run[0].start(), run[last - 1].end(), NUMBER)
-
-    for token in tokens:
-        word = token.group().casefold()
-        digits = _digits(word)
-        if run and not _JOINT.fullmatch(text, run[-1].end(), token.start()):
-            yield from found()
-            run, last, total, waiting = [], 0, 0, 0
-        if digits:
-            run.append(token)
-            last = len(run)
-            total += digits + waiting
-            waiting = 0
-        elif run and (word in WITHIN or len(word) == 1):
-            run.append(token)
-            waiting += word in COUNTED
-        elif run:
-            yield from found()
-            run, last, total, waiting = [], 0, 0, 0
-    if run:
-        yield from found()
-
-
-def _harmless(number: str) -> bool:
-    """A time of day or a small amount of money."""
-    return bool(_CLOCK.fullmatch(number) or _DECIMAL.fullmatch(number))
 
 
 def _merged(spans: Sequence[_Span]) -> list[_Span]:

@@ -13,6 +13,17 @@ def _words(text: str, digits: int) -> dict[str, int]:
     return dict.fromkeys(text.split(), digits)
 
 
+SCALES: Final[dict[str, int]] = {
+    **_words("hundred hundert cien ciento cent", 2),
+    **_words("thousand tausend mil mille", 3),
+    **_words("million millions millionen millón millones", 6),
+}
+"""Words that set how many digits follow."""
+TENS: Final = _set(
+    "twenty thirty forty fourty fifty sixty seventy eighty ninety treinta cuarenta cincuenta "
+    "sesenta setenta ochenta noventa vingt trente quarante cinquante soixante septante nonante"
+)
+"""Words that a unit may follow without a digit more."""
 SPOKEN: Final[dict[str, int]] = {
     **_words("zero one two three four five six seven eight nine nought niner", 1),
     **_words("null eins zwei zwo drei vier fünf fuenf sechs sieben acht neun", 1),
@@ -28,9 +39,7 @@ SPOKEN: Final[dict[str, int]] = {
     **_words("soixante septante huitante nonante", 2),
     **_words("double doble doppel doppelt", 1),
     **_words("triple dreifach", 2),
-    **_words("hundred hundert cien ciento cent", 2),
-    **_words("thousand tausend mil mille", 3),
-    **_words("million millions millionen millón millones", 6),
+    **SCALES,
 }
 """Words of numbers and how many digits each adds."""
 WITHIN: Final = _set(
