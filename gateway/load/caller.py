@@ -32,6 +32,7 @@ class LoadCaller(picows.WSListener):
         self._transport: picows.WSTransport | None = None
         self._clock = FrameClock()
         self._parts: list[bytes] = []
+        self._parts_are_text = False
         self._bytes_per_s = platform.out_format.rate_hz * platform.out_format.sample_bytes
         self._received = 0
         self._opened = self._loop.time()
@@ -68,12 +69,14 @@ class LoadCaller(picows.WSListener):
         ):
             return
         data = frame.get_payload_as_bytes()
+        if kind != picows.WSMsgType.CONTINUATION:
+            self._parts_are_text = kind == picows.WSMsgType.TEXT
         if not frame.fin or self._parts:
             self._parts.append(data)
             if not frame.fin:
                 return
             data, self._parts = b"".join(self._parts), []
-        self._message(data.decode())
+        self._message(data.decode() if self._parts_are_text else data)
 
     def _message(self, message: Wire) -> None:
         try:
@@ -107,8 +110,10 @@ class LoadCaller(picows.WSListener):
         if transport is None:
             return
         for message in messages:
-            data = message.encode() if isinstance(message, str) else message
-            transport.send(picows.WSMsgType.TEXT, data)
+            if isinstance(message, str):
+                transport.send(picows.WSMsgType.TEXT, message)
+            else:
+                transport.send(picows.WSMsgType.BINARY, message)
 
     # ---- the clock
 

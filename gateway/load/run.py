@@ -203,12 +203,15 @@ class _Run:
             linger_s=linger_s(self._scenario),
         )
         caller = LoadCaller(endpoint.platform, script, view, self._tally)
+        headers = dict(endpoint.headers)
+        if endpoint.subprotocols:
+            headers["Sec-WebSocket-Protocol"] = ", ".join(endpoint.subprotocols)
         try:
             await picows.ws_connect(
                 lambda: caller,
                 endpoint.url,
                 websocket_handshake_timeout=CONNECT_S,
-                extra_headers=dict(endpoint.headers),
+                extra_headers=headers,
                 enable_auto_pong=True,
                 max_redirects=0,
             )

@@ -305,7 +305,8 @@ class MediaSocket(WSListener):
             self._refuse(1008, "no message that starts the call came in time")
             return
         silent_s = now - self._heard_s
-        able = self._capabilities
+        # A dialect may know more of its peer than before the start.
+        able = self.admitted.channel.capabilities
         idle_s = able.receive_idle_s or (DEAD_AFTER_S if able.ping_allowed else None)
         if idle_s is not None and silent_s > idle_s:
             self._log("media.silent", seconds=round(silent_s, 1))
