@@ -48,7 +48,13 @@ class _Nothing:
     async def complete(self, pcm: bytes, rate_hz: int) -> bool:
         return True
 
-    def open(self, on_window: OnWindow) -> _Nothing:
+
+class _Deaf:
+    """Voice activity that finds none."""
+
+    name = "none"
+
+    def open(self, on_window: OnWindow) -> _Deaf:
         return self
 
     def feed(self, pcm_8k: bytes) -> None:
@@ -135,7 +141,7 @@ async def _round() -> float:
     ticker = Ticker(asyncio.get_running_loop())
     services = CallServices(
         profile=CallProfile(),
-        speech=SpeechServices(nothing, nothing, nothing, nothing),
+        speech=SpeechServices(nothing, nothing, nothing, _Deaf()),
         assets=AudioAssets(
             AssetSettings(max_bytes=1 << 30), lambda _rel: _tone(FRAMES / 50 + 20), run_inline
         ),
