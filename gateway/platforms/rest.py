@@ -7,6 +7,7 @@ off half-way: who asked may be cancelled, the request goes on to its deadline.
 from __future__ import annotations
 
 import asyncio
+import base64
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
@@ -124,6 +125,12 @@ class RestControl:
                     await self._one(request)
         except TimeoutError:
             raise RestError("rest.timeout", "the platform does not answer in time") from None
+        except RestError:
+            raise
+        except Exception as error:
+            # Whatever it is, a call must come to its end.
+            log.exception("rest.fault")
+            raise RestError("internal.rest", f"the request failed here: {type(error).__name__}") from None
 
     async def _one(self, request: RestRequest) -> None:
         pause_s = PAUSE_S
@@ -183,7 +190,7 @@ class RestControl:
         now_s = self._wall_clock()
         auth: RestAuth = self._words.auth(now_s)
         if isinstance(auth, Basic):
-            return aiohttp.BasicAuth(auth.user, auth.password, "utf-8").encode()
+            return _basic(auth.user, auth.password)
         if isinstance(auth, Bearer):
             return f"Bearer {auth.token}"
         if isinstance(auth, ClientCredentials):
@@ -196,11 +203,7 @@ class RestControl:
         async with self._http().post(
             auth.token_url,
             data={"grant_type": "client_credentials"},
-            headers={
-                "Authorization": aiohttp.BasicAuth(
-                    auth.client_id, auth.client_secret, "utf-8"
-                ).encode()
-            },
+            headers={"Authorization": _basic(auth.client_id, auth.client_secret)},
             timeout=self._timeout,
             allow_redirects=False,
         ) as response:
@@ -214,6 +217,10 @@ class RestControl:
                     "rest.token", f"the platform gave no token (status {response.status})"
                 ) from None
         self._token_until_s = now_s + max(0.0, lifetime_s - TOKEN_MARGIN_S)
+
+
+def _basic(user: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
 def _unreachable(error: BaseException) -> RestError:
