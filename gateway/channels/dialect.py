@@ -124,6 +124,8 @@ class WebAnswer:
     content_type: str = "text/xml"
     connect: Outgoing | None = None
     """Opened before the answer is given; where that fails, the answer is 502."""
+    requests: tuple[RestRequest, ...] = ()
+    """Asked of the platform's REST interface before the answer is given; likewise."""
 
 
 @dataclass(frozen=True, slots=True)

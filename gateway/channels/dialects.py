@@ -10,9 +10,13 @@ from gateway.channels import (
     audio_fork,
     audio_stream,
     ces,
+    genesys,
     jambonz,
     raw,
+    signalwire,
+    telnyx,
     twilio,
+    vonage,
 )
 from gateway.channels.base import Channel
 from gateway.channels.dialect import Dialect, Opening, Request
@@ -29,6 +33,10 @@ DIALECTS: Final[Mapping[str, Dialect[Any]]] = {
         audio_fork.DIALECT,
         audio_stream.DIALECT,
         raw.DIALECT,
+        genesys.DIALECT,
+        vonage.DIALECT,
+        telnyx.DIALECT,
+        signalwire.DIALECT,
     )
 }
 

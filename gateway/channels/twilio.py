@@ -60,6 +60,7 @@ from gateway.channels.dialect import (
     WebAnswer,
     Webhook,
 )
+from gateway.channels.event_json import EventDecoder
 from gateway.channels.twilio_signature import TwilioProof
 from gateway.channels.twiml import connect_stream
 from gateway.errors import ProtocolError
@@ -77,8 +78,6 @@ CAPABILITIES: Final = Capabilities(
     # The platform sends audio all the time, silence included.
     receive_idle_s=15.0,
 )
-
-_KNOWN: Final = frozenset({"connected", "start", "media", "dtmf", "mark", "stop"})
 
 
 class _Media(msgspec.Struct):
@@ -117,13 +116,7 @@ class _Message(msgspec.Struct, rename="camel"):
     start: _Start | None = None
 
 
-class _Envelope(msgspec.Struct):
-    event: str
-
-
-# Not strict: the platform writes numbers as strings.
-_decode = msgspec.json.Decoder(_Message, strict=False).decode
-_decode_envelope = msgspec.json.Decoder(_Envelope).decode
+_messages: Final = EventDecoder(_Message, ("connected", "start", "media", "dtmf", "mark", "stop"))
 
 
 class TwilioChannel(Codec):
@@ -142,7 +135,7 @@ class TwilioChannel(Codec):
         text = text_only(message)
         if self._stopped:
             return []
-        parsed = self._parse(text)
+        parsed = _messages.decode(text)
         if parsed is None:
             return []
         event = parsed.event
@@ -167,21 +160,6 @@ class TwilioChannel(Codec):
         if event == "dtmf":
             return [key_of(given(parsed.dtmf, "dtmf").digit, "dtmf.digit")]
         return []
-
-    def _parse(self, message: str) -> _Message | None:
-        try:
-            return _decode(message)
-        except msgspec.ValidationError as error:
-            fault = ProtocolError("protocol.shape", f"message has a wrong shape: {error}")
-            try:
-                known = _decode_envelope(message).event in _KNOWN
-            except msgspec.MsgspecError:
-                raise fault from None
-            if known:
-                raise fault from None
-            return None
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            raise ProtocolError("protocol.json", f"message is not JSON: {error}") from None
 
     def _start(self, message: _Message, start: _Start) -> Started:
         if self._started:

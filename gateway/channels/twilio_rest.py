@@ -13,6 +13,7 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from gateway.channels.dialect import Basic, CallRef, RestAuth, RestRequest
+from gateway.channels.twiml import dial
 from gateway.platform_settings import TwilioSettings
 
 BASE_URL = "https://api.twilio.com"
@@ -43,13 +44,7 @@ class TwilioRest:
         """`<Dial>` in place of the stream; without a target there is nobody to dial."""
         if not target:
             return []
-        response = ElementTree.Element("Response")
-        dial = ElementTree.SubElement(response, "Dial")
-        if target.lower().startswith(("sip:", "sips:")):
-            ElementTree.SubElement(dial, "Sip").text = target
-        else:
-            dial.text = target.removeprefix("tel:")
-        return [self._update(call, {"Twiml": ElementTree.tostring(response, encoding="unicode")})]
+        return [self._update(call, {"Twiml": dial(target)})]
 
     def send_dtmf(self, call: CallRef, digits: str) -> Sequence[RestRequest]:
         """`<Play digits>` in place of the stream."""

@@ -1,4 +1,4 @@
-"""The TwiML answer that sends a call to its media socket."""
+"""Call instructions as XML, as several platforms take them: to a media socket, or to a number."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ MAX_PARAMETER_CHARS: Final = 499
 """Name and value together; the platform takes fewer than 500."""
 
 
-def connect_stream(url: str, parameters: Mapping[str, str]) -> bytes:
-    """`<Response><Connect><Stream url><Parameter…>`; parameters that do not fit are left out."""
+def connect_stream(
+    url: str, parameters: Mapping[str, str], attributes: Mapping[str, str] | None = None
+) -> bytes:
+    """`<Response><Connect><Stream url …><Parameter…>`; parameters that do not fit are left out."""
     response = ElementTree.Element("Response")
     stream = ElementTree.SubElement(
-        ElementTree.SubElement(response, "Connect"), "Stream", {"url": url}
+        ElementTree.SubElement(response, "Connect"), "Stream", {"url": url, **(attributes or {})}
     )
     for name, value in parameters.items():
         # XML cannot spell control characters.
@@ -23,3 +25,14 @@ def connect_stream(url: str, parameters: Mapping[str, str]) -> bytes:
             ElementTree.SubElement(stream, "Parameter", {"name": name, "value": shown})
     body: bytes = ElementTree.tostring(response, encoding="utf-8", xml_declaration=True)
     return body
+
+
+def dial(target: str) -> str:
+    """`<Response><Dial>` with a number, or a SIP address inside."""
+    response = ElementTree.Element("Response")
+    dialled = ElementTree.SubElement(response, "Dial")
+    if target.lower().startswith(("sip:", "sips:")):
+        ElementTree.SubElement(dialled, "Sip").text = target
+    else:
+        dialled.text = target.removeprefix("tel:")
+    return ElementTree.tostring(response, encoding="unicode")

@@ -1,0 +1,64 @@
+"""Order of what a socket brings out of order: messages by their numbers, bytes in a sample."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gateway.audio.native import audioop
+
+RESTART_GAP: Final = 500
+"""A number so far behind is no late message but a new count."""
+
+
+class Reorder:
+    """Puts numbered pieces of audio in order; one that is missing is waited for, but not long.
+
+    `wait`: how many later pieces may be there before the missing one is given up. What comes
+    after that is dropped.
+    """
+
+    def __init__(self, wait: int) -> None:
+        self._wait = wait
+        self._next: int | None = None
+        self._held: dict[int, bytes] = {}
+
+    def put(self, number: int, data: bytes) -> list[bytes]:
+        """Take one piece; what is in order now."""
+        due = self._next
+        if due is None or number < due - RESTART_GAP:
+            self._held.clear()
+            # Counts begin with 1; the first that comes need not be it.
+            due = 1 if 0 < number <= self._wait + 1 else number
+        elif number < due:
+            return []
+        self._held[number] = data
+        out = self._take(due)
+        if len(self._held) > self._wait:
+            out += self._take(min(self._held))
+        return out
+
+    def _take(self, due: int) -> list[bytes]:
+        out: list[bytes] = []
+        while due in self._held:
+            out.append(self._held.pop(due))
+            due += 1
+        self._next = due
+        return out
+
+
+class BigEndian:
+    """Linear16 in network order, both ways, from and to little endian."""
+
+    def __init__(self) -> None:
+        self._carry = b""
+
+    def received(self, data: bytes) -> bytes:
+        """Whole samples in little endian; half a sample waits for its other half."""
+        data = self._carry + data
+        whole = len(data) & ~1
+        self._carry = data[whole:]
+        return audioop.byteswap(data[:whole], 2)
+
+    def sent(self, data: bytes) -> bytes:
+        """Samples in network order."""
+        return audioop.byteswap(data, 2)

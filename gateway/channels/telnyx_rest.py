@@ -1,0 +1,71 @@
+"""Telnyx' call control: answer, hang-up, transfer and keys. Requests as values.
+
+A call that has ended already is refused with 422 and the code 90018.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+from gateway.channels.dialect import Bearer, CallRef, RestAuth, RestRequest
+from gateway.platform_settings import TelnyxSettings
+
+BASE_URL: Final = "https://api.telnyx.com"
+ENDED: Final = '"90018"'
+
+
+class TelnyxRest:
+    """The calls of one account."""
+
+    def __init__(self, settings: TelnyxSettings) -> None:
+        secret = settings.api_secret
+        self._key = secret.get_secret_value() if secret is not None else ""
+        self.base_url = (settings.rest_url or BASE_URL).rstrip("/")
+
+    def auth(self, now_s: float) -> RestAuth:
+        """The API key."""
+        return Bearer(self._key)
+
+    def hangup(self, call: CallRef) -> Sequence[RestRequest]:
+        """The action `hangup`."""
+        return [action(call.call_id, "hangup", {})]
+
+    def transfer(
+        self, call: CallRef, target: str, metadata: Mapping[str, Any]
+    ) -> Sequence[RestRequest]:
+        """The action `transfer`; without a target there is nobody to call."""
+        if not target:
+            return []
+        return [action(call.call_id, "transfer", {"to": target.removeprefix("tel:")})]
+
+    def send_dtmf(self, call: CallRef, digits: str) -> Sequence[RestRequest]:
+        """The action `send_dtmf`."""
+        path = _path(call.call_id, "send_dtmf")
+        return [
+            RestRequest(
+                "POST", path, json={"digits": digits}, gone_words=(ENDED,), repeatable=False
+            )
+        ]
+
+
+def action(call_id: str, name: str, told: Mapping[str, Any]) -> RestRequest:
+    """A command to a call that is carried out once, however often it is sent."""
+    command_id = hashlib.sha256(f"{call_id} {name}".encode()).hexdigest()[:32]
+    return RestRequest(
+        "POST",
+        _path(call_id, name),
+        json={**told, "command_id": command_id},
+        gone_words=(ENDED,),
+    )
+
+
+def _path(call_id: str, name: str) -> str:
+    return f"/v2/calls/{quote(call_id, safe='')}/actions/{name}"
+
+
+def rest(settings: TelnyxSettings) -> TelnyxRest | None:
+    """The interface; None without an API key."""
+    return TelnyxRest(settings) if settings.api_secret is not None else None

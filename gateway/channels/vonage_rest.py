@@ -1,0 +1,86 @@
+"""Vonage's REST interface: hang-up, transfer and keys on the caller's leg. Requests as values."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+from gateway.channels.base import first_text
+from gateway.channels.dialect import Bearer, CallRef, RestAuth, RestRequest
+from gateway.channels.jwt import rsa_key, sign_rs256
+from gateway.platform_settings import VonageSettings
+
+BASE_URL: Final = "https://api.nexmo.com"
+TOKEN_S: Final = 600
+"""Life of a token; a new one is made when half of it is over."""
+
+
+class VonageRest:
+    """The calls of one application. Raises ConfigError where its key is none."""
+
+    def __init__(self, settings: VonageSettings) -> None:
+        secret = settings.api_secret
+        pem = secret.get_secret_value() if secret is not None else ""
+        self._application = settings.account
+        self._key = rsa_key(pem, "platforms.vonage.api_secret")
+        self._token = ""
+        self._renew_s = 0.0
+        self.base_url = (settings.rest_url or BASE_URL).rstrip("/")
+
+    def auth(self, now_s: float) -> RestAuth:
+        """A token of the application, signed with its key."""
+        if now_s >= self._renew_s:
+            issued_s = int(now_s)
+            claims = {
+                "application_id": self._application,
+                "iat": issued_s,
+                "exp": issued_s + TOKEN_S,
+                "jti": secrets.token_hex(16),
+            }
+            self._token = sign_rs256(self._key, claims)
+            self._renew_s = now_s + TOKEN_S / 2
+        return Bearer(self._token)
+
+    def hangup(self, call: CallRef) -> Sequence[RestRequest]:
+        """The action `hangup`."""
+        return [RestRequest("PUT", _path(call), json={"action": "hangup"})]
+
+    def transfer(
+        self, call: CallRef, target: str, metadata: Mapping[str, Any]
+    ) -> Sequence[RestRequest]:
+        """A new NCCO that connects the caller; without a target there is nobody to call."""
+        if not target:
+            return []
+        connect: dict[str, Any] = {"action": "connect", "endpoint": [endpoint_of(target)]}
+        own_number = first_text(call.custom, "to").removeprefix("+")
+        if own_number:
+            connect["from"] = own_number
+        destination = {"type": "ncco", "ncco": [connect]}
+        return [
+            RestRequest("PUT", _path(call), json={"action": "transfer", "destination": destination})
+        ]
+
+    def send_dtmf(self, call: CallRef, digits: str) -> Sequence[RestRequest]:
+        """Tones to the caller's leg."""
+        return [
+            RestRequest("PUT", f"{_path(call)}/dtmf", json={"digits": digits}, repeatable=False)
+        ]
+
+
+def endpoint_of(target: str) -> dict[str, str]:
+    """Whom an NCCO connects to: a SIP address or a number in digits only."""
+    if target.lower().startswith(("sip:", "sips:")):
+        return {"type": "sip", "uri": target}
+    return {"type": "phone", "number": target.removeprefix("tel:").removeprefix("+")}
+
+
+def _path(call: CallRef) -> str:
+    return f"/v1/calls/{quote(call.call_id, safe='')}"
+
+
+def rest(settings: VonageSettings) -> VonageRest | None:
+    """The interface; None without an application and its key."""
+    able = settings.account and settings.api_secret is not None
+    return VonageRest(settings) if able else None
