@@ -13,8 +13,7 @@ from gateway.agent.app import read_app
 from gateway.agent.app.check import Report, Severity, check_app
 from gateway.agent.app.document import to_yaml
 from gateway.agent.app.files import FolderFiles, ZipFiles, open_files
-from gateway.agent.app.layout import directory_name
-from gateway.agent.app.write import Format, refuse_full, write_folder
+from gateway.agent.app.write import Format, refuse_full, root_name, write_folder
 from gateway.agent.app.zip import write_zip
 from gateway.cli.app_tree import app_data, app_tree
 from gateway.cli.output import FAILED, progress, show_json
@@ -151,12 +150,12 @@ def pack(
     voice-gateway app pack my_app export.zip --format json
 
     Files go in as they are; --format rewrites objects of the other format, data unchanged and
-    comments lost. Equal apps make equal zips. Hidden files stay out.
+    comments lost. Equal apps make equal zips. Hidden files and compiled code stay out.
     """
-    app = read_app(path)
-    root = directory_name(app.display_name or path.resolve().stem)
+    files = open_files(path)
+    root = root_name(files)
     target = target or Path(f"{root}.zip")
-    written = write_zip(app.files, target, root, format_, replace=force)
+    written = write_zip(files, target, root, format_, replace=force)
     _written(target, written, as_json)
 
 

@@ -20,6 +20,9 @@ from gateway.errors import AppError
 MAX_VALUES = 500_000
 """Values in one file, aliases counted as often as they are used."""
 
+MAX_DEPTH = 64
+"""Levels of mappings and lists in one file."""
+
 Path = tuple[str | int, ...]
 
 _TAG = "tag:yaml.org,2002:"
@@ -27,7 +30,12 @@ _SCALARS: tuple[tuple[str, str, str], ...] = (
     ("null", r"~|null|Null|NULL|", "~nN"),
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
     ("int", r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789"),
-    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
+    (
+        "float",
+        r"[-+]?(?:(?:0|[1-9][0-9]*)\.[0-9]*|\.[0-9]+|(?:0|[1-9][0-9]*)(?=[eE]))"
+        r"(?:[eE][-+]?[0-9]+)?",
+        "-+.0123456789",
+    ),
     ("merge", r"<<", "<"),
 )
 
@@ -242,6 +250,9 @@ class Document:
                 where=self.name,
                 hint="It begins with a key such as displayName.",
             )
+        if _deeper_than(value, MAX_DEPTH):
+            kind = "app.json" if self.name.endswith(".json") else "app.yaml"
+            raise AppError(kind, f"nested deeper than {MAX_DEPTH} levels", where=self.name)
         if "\\u" in self._text or "\\U" in self._text:
             try:
                 json.dumps(value, ensure_ascii=False).encode()
@@ -250,6 +261,13 @@ class Document:
                     "app.encoding", "half of a surrogate pair in a text", where=self.name
                 ) from None
         return value
+
+
+def _deeper_than(value: Any, levels: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_deeper_than(item, levels - 1) for item in inner)
 
 
 def _key(part: str | int) -> str | int:

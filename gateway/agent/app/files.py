@@ -132,7 +132,7 @@ class FolderFiles:
 class ZipFiles:
     """An app in a zip, checked as a whole before anything of it is used; kept unpacked in memory.
 
-    The app's files may stand at the zip's root or in one root folder. Hidden files are left out,
+    The app's files may stand at the zip's root or in one root folder. What tools leave behind is left out,
     as in a folder.
     """
 

@@ -11,9 +11,12 @@ from gateway.agent.app.files import AppFiles
 from gateway.agent.app.layout import (
     RESOURCE_FOLDERS,
     app_file,
+    directory_name,
     environment_object,
     object_files,
 )
+from gateway.agent.app.read import no_app_file
+from gateway.bidi import get
 from gateway.errors import AppError
 
 
@@ -46,6 +49,16 @@ def rewritten(files: AppFiles, format_: Format | None) -> Iterator[tuple[str, by
             path, data = name, text.encode()
         written[path] = data
     yield from sorted(written.items())
+
+
+def root_name(files: AppFiles) -> str:
+    """The folder that an export of this app has at its root. Raises AppError."""
+    where = app_file(files.paths())
+    if where is None:
+        raise no_app_file(files)
+    data = Document(where, _text(where, files.read(where))).data
+    name = get(data, "displayName") or get(data, "name") or Path(files.origin).stem
+    return directory_name(str(name))
 
 
 def _object_files(paths: list[str]) -> Iterator[str]:

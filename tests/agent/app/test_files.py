@@ -101,6 +101,25 @@ def test_a_zip_with_a_member_twice_is_refused(tmp_path: Path) -> None:
     )
 
 
+def test_names_that_are_one_on_some_systems_count_as_twice(tmp_path: Path) -> None:
+    members = {"app.yaml": b"", "a/\u00e9.txt": b"", "a/e\u0301.txt": b""}
+    assert _code(_zip(tmp_path / "a.zip", members)) == "app.zip_duplicate"
+    members = {"app.yaml": b"", "a": b"", "a/b.txt": b""}
+    assert _code(_zip(tmp_path / "a.zip", members)) == "app.zip_duplicate"
+
+
+def test_hidden_files_are_left_out_of_zips_as_of_folders(tmp_path: Path) -> None:
+    members = {"app.yaml": b"", ".git/config": b"", "a/.DS_Store": b"", "__MACOSX/app.yaml": b""}
+    assert open_files(_zip(tmp_path / "a.zip", members)).paths() == ["app.yaml"]
+
+
+def test_names_in_utf_8_are_read_also_where_the_zip_does_not_say_so(tmp_path: Path) -> None:
+    # A name of plain letters carries no flag; then its bytes become those of another name.
+    path = _zip(tmp_path / "a.zip", {"app.yaml": b"", "a/B##ro.txt": b"x"})
+    path.write_bytes(path.read_bytes().replace(b"B##ro", "B\u00fcro".encode()))
+    assert open_files(path).read("a/B\u00fcro.txt") == b"x"
+
+
 def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
     path = _zip(tmp_path / "a.zip", {"app.yaml": b"", "zeros": bytes(16 << 20)})
     assert _code(path) == "app.zip_size"

@@ -129,6 +129,79 @@ def test_environment_overrides_and_fills_in(tmp_path: Path) -> None:
     assert app.tools["t"].timeout_s == 3.0
 
 
+def test_environment_fills_in_the_app_itself(tmp_path: Path) -> None:
+    app = _app(
+        tmp_path,
+        {
+            "environment.json": '{"app": {"description": "d"}, "voice": "v"}',
+            "app.yaml": MINIMAL["app.yaml"]
+            + "audioProcessingConfig: {synthesizeSpeechConfigs: {en-US: {voice: $voice}}}\n",
+        },
+    )
+    assert app.definition.description == "d"
+    assert app.audio_processing_config.synthesize_speech_configs["en-US"].voice == "v"
+
+
+def test_placeholders_without_a_value_are_named_with_their_line(tmp_path: Path) -> None:
+    app = _app(
+        tmp_path,
+        {
+            "app.yaml": MINIMAL["app.yaml"] + "loggingSettings:\n  bucket: gs://${bucket}/x\n"
+            "  audioRecordingConfig: {gcsPathPrefix: $project}\n",
+            "tools/d/d.json": '{"displayName": "d",\n"dataStoreTool": {"name": "$store"}}',
+        },
+    )
+    found = [(warning.code, warning.where, warning.message) for warning in app.warnings]
+    assert found == [
+        ("app.placeholder", "app.yaml:4", "nothing gives a value for ${bucket}"),
+        ("app.placeholder", "tools/d/d.json:2", "nothing gives a value for $store"),
+    ]
+
+
+def test_a_name_that_points_elsewhere_is_no_display_name(tmp_path: Path) -> None:
+    app = _app(
+        tmp_path,
+        {
+            "tools/a/a.yaml": "name: 0f8fad5b-d9cb-469f-a165-70867728950e\n",
+            "tools/b/b.yaml": "name: projects/p/tools/x\n",
+            "tools/c/c.yaml": "name: slug\n",
+        },
+    )
+    assert set(app.tools) == {"a", "b", "slug"}
+
+
+def test_all_folders_of_an_export_are_read(tmp_path: Path) -> None:
+    folders = ("toolsets", "guardrails", "examples", "evaluations", "evaluationDatasets")
+    folders += ("evaluationExpectations",)
+    files = {f"{folder}/f/f.yaml": f"displayName: {folder} 1\nmore: 1\n" for folder in folders}
+    app = _app(tmp_path, {**files, "pythonEnvFiles/pythonEnvFiles.json": '{"a": 1}'})
+    for folder in folders:
+        assert app.resources[folder] == {f"{folder} 1": {"displayName": f"{folder} 1", "more": 1}}
+    assert app.resources["pythonEnvFiles"] == {"pythonEnvFiles": {"a": 1}}
+
+
+def test_callbacks_may_stand_anywhere(tmp_path: Path) -> None:
+    app = _app(
+        tmp_path,
+        {
+            "agents/Main/Main.yaml": "displayName: Main\nbeforeModelCallbacks:\n"
+            "- pythonCode: agents/Main/before_model_callbacks/flat.py\n"
+            "- python_code: agents/Main/before_model_callbacks/nested/python_code.py\n",
+            "agents/Main/before_model_callbacks/flat.py": "a = 1\r\n",
+            "agents/Main/before_model_callbacks/nested/python_code.py": "b = 2",
+        },
+    )
+    sources = app.root_agent.callbacks[CallbackKind.BEFORE_MODEL]
+    assert [source.text for source in sources] == ["a = 1\n", "b = 2"]
+
+
+def test_a_template_is_not_an_app_yet(tmp_path: Path) -> None:
+    with pytest.raises(AppError) as caught:
+        read_app(_write(tmp_path, {"app.json.tftpl": "{}"}))
+    assert caught.value.code == "app.template"
+    assert "app.json.tftpl" in caught.value.message
+
+
 def test_a_tool_of_another_kind_is_read_and_named(tmp_path: Path) -> None:
     app = _app(tmp_path, {"tools/d/d.yaml": "displayName: d\ndataStoreTool: {name: d}\n"})
     assert app.tools["d"].kind == "dataStoreTool"
@@ -189,6 +262,12 @@ def test_tools_that_are_not_there_are_warnings(tmp_path: Path) -> None:
             "tools/t/t.yaml",
         ),
         ({"agents/A/A.yaml": "", "agents/A/A.json": "{}"}, "app.ambiguous", None),
+        ({"app.json": "{}"}, "app.ambiguous", "app.json, app.yaml"),
+        (
+            {"guardrails/a/a.yaml": "displayName: g", "guardrails/b/b.yaml": "displayName: g"},
+            "app.duplicate_name",
+            "guardrails/b/b.yaml",
+        ),
     ],
 )
 def test_errors_name_file_and_key(

@@ -19,7 +19,6 @@ class Code(StrEnum):
     """Every code of a problem; errors of the runtime carry the same ones."""
 
     # files
-    ZIP = "app.zip"
     JSON = "app.json"
     YAML = "app.yaml"
     SHAPE = "app.shape"
@@ -69,7 +68,6 @@ class Code(StrEnum):
     LANGUAGE = "app.language"
     # the rest
     SECRET = "app.secret"
-    SCRIPT = "app.script"
 
 
 @dataclass(frozen=True, slots=True)

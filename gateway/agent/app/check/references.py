@@ -215,7 +215,7 @@ def _parent(tree: Tree, root: Any, item: Object, parent: Object, place: Place) -
             f"the root agent {root!r} is a child of {parent.name!r}",
             "Take it out: a child can hand the caller back to its parent without that.",
         )
-    elif any(name == parent.name for _, name in item.texts("childAgents")):
+    elif root != parent.name and any(name == parent.name for _, name in item.texts("childAgents")):
         tree.problems.warn(
             Code.CYCLE,
             parent.file,

@@ -212,6 +212,8 @@ class _TreeReader:
             data = self._environment.app(document.data)
             name = str(get(data, "displayName") or get(data, "name") or "")
             tree.app = Object("", "", name, document, data)
+        else:
+            tree.broken.add(own or "")
         for folder in ("agents", "tools", *RESOURCE_FOLDERS):
             tree.objects[folder] = list(self._objects(folder))
         python_environment = environment_object(self._paths)
