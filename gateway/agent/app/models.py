@@ -6,6 +6,7 @@ between objects are display names.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -16,6 +17,9 @@ from pydantic.alias_generators import to_camel
 
 from gateway.agent.app.files import AppFiles
 from gateway.errors import AppError
+
+_DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*s?\s*")
+_DIGITS = re.compile(r"[0-9]{1,12}")
 
 END_SESSION = "end_session"
 TRANSFER_TO_AGENT = "transfer_to_agent"
@@ -70,8 +74,8 @@ class AudioProcessingConfig(Definition):
 
     synthesize_speech_configs: dict[str, SynthesizeSpeechConfig] = {}
     barge_in_config: BargeInConfig = BargeInConfig()
-    inactivity_timeout: str = ""
-    """Duration such as `8s`; empty: no re-prompt."""
+    inactivity_timeout: str | float | dict[str, Any] = ""
+    """Duration such as `8s` (see `duration_s`); empty: no re-prompt."""
     ambient_sound_config: AmbientSoundConfig | None = None
 
 
@@ -392,14 +396,22 @@ class App:
                 yield tool.code
 
 
-def duration_s(text: str, where: str) -> float:
-    """Seconds of a duration such as `8s` or `0.5s`. Raises AppError app.duration."""
-    try:
-        seconds = float(text.removesuffix("s"))
-    except ValueError:
-        seconds = -1.0
+def duration_s(value: object, where: str) -> float:
+    """Seconds of a duration. Raises AppError app.duration.
+
+    Read are `8s`, `0.5s`, `8`, a number, and an object of `seconds` and `nanos`.
+    """
+    seconds = -1.0
+    if isinstance(value, Mapping):
+        parts = [value.get("seconds", 0), value.get("nanos", 0)]
+        known = value.keys() <= {"seconds", "nanos"}
+        if value and known and all(_DIGITS.fullmatch(str(part)) for part in parts):
+            seconds = int(parts[0]) + int(parts[1]) / 1e9
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        if found := _DURATION.fullmatch(str(value)):
+            seconds = float(found[1])
     if not 0 <= seconds < 1e9:
         raise AppError(
-            "app.duration", f"{text!r} is not a duration", where=where, hint="Write it like '8s'."
+            "app.duration", f"{value!r} is not a duration", where=where, hint="Write it like '8s'."
         )
     return seconds
