@@ -64,8 +64,9 @@ def clean_path(rel: str) -> str:
     return str(path)
 
 
-def _hidden(rel: str) -> bool:
-    return any(part.startswith(".") for part in rel.split("/"))
+def _left_out(rel: str) -> bool:
+    """True for what tools leave behind among an app's files: hidden files, compiled code."""
+    return any(part.startswith(".") or part == "__pycache__" for part in rel.split("/"))
 
 
 def _file_name(info: zipfile.ZipInfo) -> str:
@@ -105,7 +106,7 @@ class FolderFiles:
 
     def _walk(self, folder: Path) -> Iterator[str]:
         for entry in sorted(folder.iterdir()):
-            if _hidden(entry.name) or not self._inside(entry):
+            if _left_out(entry.name) or not self._inside(entry):
                 continue
             if entry.is_dir():
                 if not entry.is_symlink():
@@ -114,7 +115,7 @@ class FolderFiles:
                 yield entry.relative_to(self._root).as_posix()
 
     def paths(self) -> list[str]:
-        """All files, hidden ones left out, sorted."""
+        """All files, sorted; hidden ones and compiled code are left out."""
         return sorted(self._walk(self._root))
 
     def read(self, rel: str) -> bytes:
@@ -132,8 +133,8 @@ class FolderFiles:
 class ZipFiles:
     """An app in a zip, checked as a whole before anything of it is used; kept unpacked in memory.
 
-    The app's files may stand at the zip's root or in one root folder. What tools leave behind is left out,
-    as in a folder.
+    The app's files may stand at the zip's root or in one root folder. What tools leave
+    behind among them is left out, as in a folder.
     """
 
     def __init__(self, path: Path) -> None:
@@ -185,7 +186,7 @@ class ZipFiles:
                 raise AppError("app.zip_link", "zip member is a link or device", where=where)
             if info.flag_bits & 0x1:
                 raise AppError("app.zip_encrypted", "zip member is encrypted", where=where)
-            if info.is_dir() or _hidden(name):
+            if info.is_dir() or _left_out(name):
                 continue
             # What differs by case or by accents' spelling only is one file on many systems.
             same = unicodedata.normalize("NFC", name).casefold()

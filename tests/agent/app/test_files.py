@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import stat
 import zipfile
 from pathlib import Path
@@ -108,9 +109,15 @@ def test_names_that_are_one_on_some_systems_count_as_twice(tmp_path: Path) -> No
     assert _code(_zip(tmp_path / "a.zip", members)) == "app.zip_duplicate"
 
 
-def test_hidden_files_are_left_out_of_zips_as_of_folders(tmp_path: Path) -> None:
+def test_what_tools_leave_behind_is_left_out_of_zips_as_of_folders(tmp_path: Path) -> None:
     members = {"app.yaml": b"", ".git/config": b"", "a/.DS_Store": b"", "__MACOSX/app.yaml": b""}
-    assert open_files(_zip(tmp_path / "a.zip", members)).paths() == ["app.yaml"]
+    members["a/__pycache__/b.pyc"] = b""
+    path = _zip(tmp_path / "a.zip", members)
+    assert open_files(path).paths() == ["app.yaml"]
+    with zipfile.ZipFile(path) as archive:
+        archive.extractall(tmp_path / "folder")
+    shutil.rmtree(tmp_path / "folder/__MACOSX")
+    assert open_files(tmp_path / "folder").paths() == ["app.yaml"]
 
 
 def test_names_in_utf_8_are_read_also_where_the_zip_does_not_say_so(tmp_path: Path) -> None:
