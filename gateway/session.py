@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from gateway.audio import g711
-from gateway.audio.formats import Pcm
+from gateway.audio.formats import Encoding, Pcm
 from gateway.audio.resample import Resampler
 from gateway.call import events
 from gateway.call.events import Action
@@ -67,6 +67,7 @@ class LiveCall:
         self._early = bytearray()
         self._tick_key = services.ticker.add(self._tick)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._halves = g711.Decoder(Encoding.LINEAR16)
         self._vad: VoiceActivityStream | None = None
         self._to_vad: Resampler | None = None
         self._hearing: RecognitionStream | None = None
@@ -289,12 +290,16 @@ class LiveCall:
         started = self._started
         if started is None:
             self._early += data
-            if len(self._early) > EARLY_AUDIO_BYTES:
-                del self._early[: len(self._early) - EARLY_AUDIO_BYTES]
+            excess = len(self._early) - EARLY_AUDIO_BYTES
+            if excess > 0:
+                # Whole samples, whatever the format will turn out to be.
+                del self._early[: excess + (excess & 1)]
             return
         in_format = started.in_format
         if in_format is None:
             raise ProtocolError("protocol.audio", "audio in a call that declared none")
+        if in_format.encoding is Encoding.LINEAR16:
+            data = self._halves.process(data)
         if self._recorder is not None:
             self._recorder.caller(data, now)
         if self._bridge is not None:
