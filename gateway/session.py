@@ -192,6 +192,8 @@ class LiveCall:
             self._apply(self._machine.end(EndReason.ERROR, now))
             return
         self._host = host
+        if self._waiting is not None:
+            self._waiting.cancel()
         self._services.ticker.remove(self._tick_key)
         self._line.command(base.Rejoined(True, host._started))
         host._come_back(self._line, now)
@@ -259,8 +261,7 @@ class LiveCall:
         self._counted = self._services.accounts.enter(dialect, started.account, limit)
         if not self._counted:
             message = "this account has all the calls that it may have"
-            self._observe(now, "error", {"code": "admission.account", "message": message})
-            self._apply(self._machine.end(EndReason.LIMIT, now))
+            self._apply(self._machine.refused(started, "admission.account", message, now))
             return
         if self._services.records is not None:
             self._recorder = self._services.records.begin(started, self._begun, now)

@@ -175,6 +175,17 @@ class CallMachine:
             desk.record("runtime_input", {"type": InputType.EVENT.value, "event": kickoff})
             desk.turn.asked(desk.now)
 
+    def refused(self, event: Started, code: str, message: str, now: float) -> list[Action]:
+        """A call that has started but may not go on: hang up at once, in the dialect's words."""
+        desk = self._begin(now)
+        if desk is not None:
+            desk.started = event
+            self._ensure_start()
+            desk.error(code, message)
+            self._step(LifeEvent.CUT_OFF)
+            self._finish(EndReason.LIMIT, hang_up=True)
+        return self._done()
+
     def channel(self, event: ChannelEvent, now: float) -> list[Action]:
         """An event of the platform other than `Started` and audio."""
         desk = self._begin(now)
@@ -486,7 +497,7 @@ class CallMachine:
         desk = self._begin(now)
         if desk is not None:
             gone = desk.life is Life.LEAVING
-            self._ensure_start(reason)
+            self._ensure_start()
             self._step(LifeEvent.CUT_OFF)
             self._finish(reason, hang_up=not gone)
         return self._done()
@@ -494,7 +505,7 @@ class CallMachine:
     def _dismiss(self, message: str, reason: EndReason) -> None:
         desk = self._desk
         was = desk.life
-        self._ensure_start(reason)
+        self._ensure_start()
         self._step(LifeEvent.DISMISSED)
         if desk.life is Life.ENDED:
             self._finish(reason, hang_up=True)
@@ -518,7 +529,7 @@ class CallMachine:
         """The caller has gone: nobody hears anything more; the runtime may finish."""
         desk = self._desk
         was = desk.life
-        self._ensure_start(reason)
+        self._ensure_start()
         self._step(LifeEvent.PARTED)
         if desk.life is Life.ENDED:
             self._finish(reason)
@@ -587,7 +598,7 @@ class CallMachine:
     def _step(self, event: LifeEvent) -> None:
         self._desk.life = life.after(self._desk.life, event)
 
-    def _ensure_start(self, reason: EndReason) -> None:
+    def _ensure_start(self) -> None:
         """A call that ends before it started still has a beginning in its timeline."""
         if self._desk.life is Life.IDLE:
             self._desk.record_start()
