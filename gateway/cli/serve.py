@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Annotated, Any
 import typer
 import uvloop
 
-from gateway import __version__, config
+from gateway import __version__, config, demo
 from gateway.channels.ces import NATIVE
 from gateway.config import Settings
 from gateway.server.compose import running
@@ -91,13 +92,26 @@ async def _until(settings: Settings, up: asyncio.Event, stop: asyncio.Event) -> 
 def _greeting(settings: Settings, url: str) -> str:
     wire = url.replace("http", "ws", 1)
     app = settings.app or "the demo app (an energy supplier's line)"
+    call = f"{_program()} call {url} {_shown(demo.SCENARIOS_PATH / 'barge_in.yaml')}"
     return f"""\
 voice-gateway {__version__} serves {app}
   {url}    what is here; /healthz /readyz /metrics
 Call it:
-  voice-gateway call {url} gateway/demo/scenarios/greeting.yaml
-  voice-gateway call {url} gateway/demo/scenarios/greeting.yaml --channel twilio
+  {call}
+  {call} --channel twilio
   a CX Agent Studio client:
     {wire}{NATIVE.format(version="v1", location="local")}
   a Twilio number (through a tunnel): voice webhook POST /twilio/voice
 Ctrl-C ends it."""
+
+
+def _program() -> str:
+    """The command as this person can type it."""
+    return "voice-gateway" if shutil.which("voice-gateway") else _shown(Path(sys.argv[0]))
+
+
+def _shown(path: Path) -> str:
+    """A path from the current folder where it lies below it."""
+    with contextlib.suppress(ValueError):
+        return str(path.resolve().relative_to(Path.cwd()))
+    return str(path)
