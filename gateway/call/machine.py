@@ -22,19 +22,17 @@ from gateway.call.events import (
     CloseRuntime,
     InputType,
     OpenRuntime,
-    RuntimeAudio,
     RuntimeEndSession,
     RuntimeInterruption,
     RuntimeOutput,
     RuntimePayload,
-    RuntimeText,
-    RuntimeToolCalls,
     RuntimeTranscript,
     RuntimeTurnCompleted,
 )
 from gateway.call.far_end import FarEnd, FarEvent
 from gateway.call.life import Life, LifeEvent
 from gateway.call.listening import Listening
+from gateway.call.output_log import OutputLog
 from gateway.call.playout import Playout
 from gateway.call.profile import CallProfile
 from gateway.call.speaking import Speaking, TurnOutput
@@ -78,7 +76,7 @@ class CallMachine:
         """When the call has hung up at the latest, once it is ending."""
         self._limit_at: float | None = None
         self._farewell_by: float | None = None
-        self._audio_noted: tuple[int, bool] | None = None
+        self._log = OutputLog(self._desk)
         self._reason = EndReason.COMPLETED
         self._metadata: Mapping[str, Any] = {}
 
@@ -308,14 +306,14 @@ class CallMachine:
             case RuntimeTranscript(text):
                 self._attending.told(text)
             case RuntimeEndSession(metadata):
-                self._record_output("endSession", None, payload=dict(metadata))
+                self._log.note(output)
                 self._end_session(metadata)
             case RuntimeInterruption(barge_in):
-                self._record_output("interruptionSignal", None)
+                self._log.note(output)
                 if desk.conversing:
                     self._attending.interrupted_by_runtime(barge_in)
             case RuntimeTurnCompleted(turn):
-                self._record_output("turnCompleted", turn)
+                self._log.note(output)
                 if desk.turn.completed(turn, desk.now) and self._playing:
                     self._speaking.completed(output)
                     self._attending.reconsider()
@@ -331,37 +329,15 @@ class CallMachine:
     def _turn_output(self, output: TurnOutput) -> None:
         desk = self._desk
         current = desk.turn.output(output.turn, desk.now)
-        match output:
-            case RuntimeText(text, turn):
-                self._record_output("text", turn, current, text=text)
-            case RuntimePayload(payload, turn):
-                self._record_output("payload", turn, current, payload=dict(payload))
-                if current and SESSION_LANGUAGE in payload:
-                    self._switch_language(payload[SESSION_LANGUAGE])
-                    rest = {k: v for k, v in payload.items() if k != SESSION_LANGUAGE}
-                    if not rest:
-                        return
-                    output = RuntimePayload(rest, turn)
-            case RuntimeToolCalls(_, turn):
-                self._record_output("toolCalls", turn, current)
-            case RuntimeAudio(_, turn):
-                # One line for a stretch of audio, not one for each piece of it.
-                if self._audio_noted != (turn, current):
-                    self._audio_noted = (turn, current)
-                    self._record_output("audio", turn, current)
+        self._log.note(output, current)
+        if current and isinstance(output, RuntimePayload) and SESSION_LANGUAGE in output.payload:
+            self._switch_language(output.payload[SESSION_LANGUAGE])
+            rest = {k: v for k, v in output.payload.items() if k != SESSION_LANGUAGE}
+            if not rest:
+                return
+            output = RuntimePayload(rest, output.turn)
         if current and self._playing:
             self._speaking.output(output)
-
-    def _record_output(
-        self, kind: str, turn: int | None, current: bool = True, **fields: object
-    ) -> None:
-        """`dropped` marks an output that came too late, from an interrupted turn."""
-        line: dict[str, Any] = {"type": kind, **fields}
-        if turn is not None:
-            line["turn"] = turn
-        if not current:
-            line["dropped"] = True
-        self._desk.record("runtime_output", line)
 
     def _end_session(self, metadata: Mapping[str, Any]) -> None:
         desk = self._desk
