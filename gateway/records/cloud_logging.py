@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from gateway.errors import RecordError
@@ -38,6 +39,7 @@ class CloudLoggingCourier:
             for row in rows(transcript):
                 batch.log_struct(
                     row,
+                    timestamp=call.identity.started + timedelta(seconds=row["start_s"]),
                     insert_id=f"{call.identity.stem}-{row['line']}",
                     labels={"call_id": call.identity.call_id, "session": call.identity.session},
                 )

@@ -127,7 +127,7 @@ class Records:
 
     @property
     def figures(self) -> dict[str, int]:
-        """Counts since the start, by name; `waiting` as of now."""
+        """Counts since the start, by name; `waiting` and `full` as of now."""
         done = self._deliverer.figures
         return {
             "started": self._started,
@@ -137,6 +137,7 @@ class Records:
             "failures": done.failures,
             "unusable": done.unusable,
             "waiting": self._dispatcher.waiting,
+            "full": int(self._full),
         }
 
     async def aclose(self) -> None:

@@ -54,7 +54,7 @@ class RecordFigures:
         """For the registry."""
         family = GaugeMetricFamily(
             "voice_gateway_records",
-            "Records of calls since the start (waiting: now), and frames that they lost",
+            "Records of calls since the start, frames they lost; waiting and full: now",
             labels=["state"],
         )
         for state, count in self._figures().items():
