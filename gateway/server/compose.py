@@ -36,6 +36,7 @@ from gateway.server.timelines import Timelines
 from gateway.services import CallServices
 from gateway.session import LiveCall
 from gateway.speech import build
+from gateway.speech.support import unsupported
 from gateway.ticker import Ticker
 
 TELEPHONE_HZ = 8000
@@ -77,6 +78,8 @@ async def running(settings: Settings) -> AsyncIterator[Gateway]:
             with contextlib.suppress(AssetError):
                 await assets.ambient_loop(profile.ambience, TELEPHONE_HZ)
         speech = build(settings)
+        for lack in unsupported(speech.synthesiser, profile.voices):
+            log.warning(lack.code, where=lack.where, message=lack.message, hint=lack.hint)
         stack.push_async_callback(speech.aclose)
         embedded = _embedded(settings, path)
         if embedded is not None:
