@@ -1,10 +1,8 @@
-"""Order of what a socket brings out of order: messages by their numbers, bytes in a sample."""
+"""Audio messages that overtake one another, put in order by their numbers."""
 
 from __future__ import annotations
 
 from typing import Final
-
-from gateway.audio.native import audioop
 
 RESTART_GAP: Final = 500
 """A number so far behind is no late message but a new count."""
@@ -44,21 +42,3 @@ class Reorder:
             due += 1
         self._next = due
         return out
-
-
-class BigEndian:
-    """Linear16 in network order, both ways, from and to little endian."""
-
-    def __init__(self) -> None:
-        self._carry = b""
-
-    def received(self, data: bytes) -> bytes:
-        """Whole samples in little endian; half a sample waits for its other half."""
-        data = self._carry + data
-        whole = len(data) & ~1
-        self._carry = data[whole:]
-        return audioop.byteswap(data[:whole], 2)
-
-    def sent(self, data: bytes) -> bytes:
-        """Samples in network order."""
-        return audioop.byteswap(data, 2)

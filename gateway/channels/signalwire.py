@@ -63,7 +63,7 @@ from gateway.channels.dialect import (
     Webhook,
 )
 from gateway.channels.event_json import EventDecoder
-from gateway.channels.ordering import BigEndian
+from gateway.channels.l16 import Swapper
 from gateway.channels.signalwire_proof import SignalWireProof
 from gateway.channels.twiml import connect_stream, dial
 from gateway.errors import ProtocolError
@@ -132,8 +132,9 @@ class SignalWireChannel(Codec):
             record = replace(record, max_lead_ms=REALTIME_LEAD_MS)
         super().__init__(record)
         self._expected_call_id = opening.expected_call_id
-        self._big_endian = BigEndian() if settings.l16_big_endian else None
-        self._swaps = False
+        self._big_endian = settings.l16_big_endian
+        self._swap_in: Swapper | None = None
+        self._swap_out: Swapper | None = None
         self._started = False
         self._stopped = False
         self._stream_sid = ""
@@ -171,8 +172,8 @@ class SignalWireChannel(Codec):
         if not media.payload or not media.track.startswith("inbound"):
             return []
         data = media.payload
-        if self._swaps and self._big_endian is not None:
-            data = self._big_endian.received(data)
+        if self._swap_in is not None:
+            data = self._swap_in.process(data)
         return [AudioIn(data)]
 
     def _start(self, start: _Start) -> Started:
@@ -189,7 +190,8 @@ class SignalWireChannel(Codec):
             )
         audio = _format_of(start.media_format)
         self._started = True
-        self._swaps = audio.encoding is Encoding.LINEAR16 and self._big_endian is not None
+        if self._big_endian and audio.encoding is Encoding.LINEAR16:
+            self._swap_in, self._swap_out = Swapper(), Swapper()
         self._stream_sid = start.stream_sid
         sid = orjson.dumps(start.stream_sid).decode()
         self._media_prefix = f'{{"event":"media","streamSid":{sid},"media":{{"payload":"'
@@ -208,8 +210,8 @@ class SignalWireChannel(Codec):
 
     def audio(self, data: bytes, turn: int) -> str:
         """One `media` message."""
-        if self._swaps and self._big_endian is not None:
-            data = self._big_endian.sent(data)
+        if self._swap_out is not None:
+            data = self._swap_out.process(data)
         return f'{self._media_prefix}{pybase64.b64encode_as_string(data)}"}}}}'
 
     def command(self, command: ChannelCommand) -> list[Wire | Close]:

@@ -64,7 +64,8 @@ from gateway.channels.dialect import (
     Webhook,
 )
 from gateway.channels.event_json import EventDecoder
-from gateway.channels.ordering import BigEndian, Reorder
+from gateway.channels.l16 import Swapper
+from gateway.channels.ordering import Reorder
 from gateway.channels.telnyx_proof import TelnyxProof
 from gateway.channels.twiml import connect_stream
 from gateway.errors import ProtocolError
@@ -161,8 +162,9 @@ class TelnyxChannel(Codec):
         self._expected_call_id = opening.expected_call_id
         self._out_format = format_of(settings.codec, settings.rate_hz)
         self._order = Reorder(settings.reorder_frames) if settings.reorder_frames else None
-        self._big_endian = BigEndian() if settings.l16_big_endian else None
-        self._swap_in = self._swap_out = False
+        self._big_endian = settings.l16_big_endian
+        self._swap_in: Swapper | None = None
+        self._swap_out: Swapper | None = None
         self._started = False
         self._stopped = False
 
@@ -204,8 +206,8 @@ class TelnyxChannel(Codec):
             pieces = [media.payload]
         else:
             pieces = self._order.put(media.chunk, media.payload)
-        if self._swap_in and self._big_endian is not None:
-            pieces = [self._big_endian.received(piece) for piece in pieces]
+        if self._swap_in is not None:
+            pieces = [self._swap_in.process(piece) for piece in pieces]
         return [AudioIn(piece) for piece in pieces]
 
     def _start(self, stream_id: str, start: _Start) -> Started:
@@ -230,9 +232,10 @@ class TelnyxChannel(Codec):
                 close_code=1008,
             )
         self._started = True
-        if self._big_endian is not None:
-            self._swap_in = in_format.encoding is Encoding.LINEAR16
-            self._swap_out = self._out_format.encoding is Encoding.LINEAR16
+        if self._big_endian and in_format.encoding is Encoding.LINEAR16:
+            self._swap_in = Swapper()
+        if self._big_endian and self._out_format.encoding is Encoding.LINEAR16:
+            self._swap_out = Swapper()
         return Started(
             call_id=start.call_control_id,
             channel_id=stream_id,
@@ -247,8 +250,8 @@ class TelnyxChannel(Codec):
 
     def audio(self, data: bytes, turn: int) -> str:
         """One `media` message."""
-        if self._swap_out and self._big_endian is not None:
-            data = self._big_endian.sent(data)
+        if self._swap_out is not None:
+            data = self._swap_out.process(data)
         return f'{{"event":"media","media":{{"payload":"{pybase64.b64encode_as_string(data)}"}}}}'
 
     def command(self, command: ChannelCommand) -> list[Wire | Close]:

@@ -11,9 +11,13 @@ from gateway.simulate.platforms import (
     audio_fork,
     audio_stream,
     ces,
+    genesys,
     jambonz,
     raw,
+    signalwire,
+    telnyx,
     twilio,
+    vonage,
 )
 from gateway.simulate.platforms.access import Side
 from gateway.simulate.platforms.base import Identity, Platform
@@ -26,6 +30,10 @@ _SIDES: Final[Mapping[str, Side]] = {
     "audio_fork": audio_fork.SIDE,
     "audio_stream": audio_stream.SIDE,
     "raw": raw.SIDE,
+    "genesys": genesys.SIDE,
+    "vonage": vonage.SIDE,
+    "telnyx": telnyx.SIDE,
+    "signalwire": signalwire.SIDE,
 }
 CHANNELS = tuple(_SIDES)
 

@@ -12,15 +12,13 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from typing import Any
-from xml.etree import ElementTree
 
 import aiohttp
 import orjson
 
 from gateway.audio import g711
 from gateway.audio.formats import MULAW_8K, Pcm
-from gateway.errors import RuntimeFailure
-from gateway.simulate.platforms.access import Access, Endpoint, Side, ask, first_line
+from gateway.simulate.platforms.access import Access, Endpoint, Side, ask
 from gateway.simulate.platforms.base import (
     Identity,
     Played,
@@ -28,6 +26,7 @@ from gateway.simulate.platforms.base import (
     Wire,
     complain,
 )
+from gateway.simulate.platforms.xml_answer import stream_of
 
 ACCOUNT_SID = "AC" + "0" * 32
 _SILENCE = base64.b64encode(MULAW_8K.silence).decode()
@@ -174,31 +173,16 @@ async def find(access: Access, identity: Identity, http: aiohttp.ClientSession) 
     headers = {}
     if access.secret:
         headers["X-Twilio-Signature"] = _signature(url, form, access.secret)
-    socket_url, parameters = stream_of(await ask(http, url, form=form, headers=headers))
+    stream = stream_of(await ask(http, url, form=form, headers=headers))
+    parameters = dict(stream.parameters)
     parameters.update({key: str(value) for key, value in identity.variables.items()})
-    return Endpoint(socket_url, TwilioPlatform(identity, parameters))
+    return Endpoint(stream.url, TwilioPlatform(identity, parameters))
 
 
 def _signature(url: str, form: Mapping[str, str], auth_token: str) -> str:
     text = url + "".join(key + form[key] for key in sorted(form))
     digest = hmac.new(auth_token.encode(), text.encode(), hashlib.sha1).digest()
     return base64.b64encode(digest).decode()
-
-
-def stream_of(answer: bytes) -> tuple[str, dict[str, str]]:
-    """Address and parameters of a TwiML answer's stream. Raises RuntimeFailure without one."""
-    try:
-        stream = ElementTree.fromstring(answer).find("Connect/Stream")
-    except ElementTree.ParseError:
-        stream = None
-    if stream is None or not stream.get("url"):
-        raise RuntimeFailure(
-            "protocol.twiml", f"the webhook's answer connects no stream: {first_line(answer)}"
-        )
-    parameters = {
-        str(one.get("name")): str(one.get("value") or "") for one in stream.findall("Parameter")
-    }
-    return str(stream.get("url")), parameters
 
 
 SIDE = Side(TwilioPlatform, call_sid, find)

@@ -10,7 +10,8 @@ from gateway.errors import AdmissionError, RuntimeFailure, ScenarioError
 from gateway.simulate.platforms import side
 from gateway.simulate.platforms.access import Access
 from gateway.simulate.platforms.base import Identity
-from gateway.simulate.platforms.twilio import TwilioPlatform, stream_of
+from gateway.simulate.platforms.twilio import TwilioPlatform
+from gateway.simulate.platforms.xml_answer import stream_of
 from tests.simulate.loopback import serving
 
 IDENTITY = Identity("CA" + "1" * 32, "+15550100", "+15550199", {"customer_id": 4711})
