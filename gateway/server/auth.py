@@ -78,6 +78,7 @@ def platform_proofs(settings: Settings) -> dict[str, PlatformProof]:
 def check_exposure(settings: Settings) -> None:
     """Whether the server may bind where it is told to. Raises ConfigError."""
     auth, server = settings.auth, settings.server
+    Proxies(auth)
     proofs = platform_proofs(settings)
     if auth.none and auth.tokens:
         raise ConfigError(
