@@ -10,17 +10,13 @@ from gateway.agent.app.check.code import check_code
 from gateway.agent.app.check.instructions import check_instructions
 from gateway.agent.app.check.problem import Code, Problem, Problems, Severity
 from gateway.agent.app.check.references import check_reach, check_references
+from gateway.agent.app.check.runtime import check_runtime
 from gateway.agent.app.check.secrets import check_secrets
 from gateway.agent.app.check.structure import check_files, check_structure
-from gateway.agent.app.check.tree import Tree, read_tree
-from gateway.agent.app.files import APP_FILES, AppFiles, open_files
+from gateway.agent.app.check.tree import read_tree
+from gateway.agent.app.files import APP_FILES, open_files
 from gateway.agent.app.layout import TEMPLATE_SUFFIXES
-from gateway.agent.app.models import App
-from gateway.agent.app.read import no_app_file, read_files
-from gateway.agent.code import AppCode
-from gateway.agent.models.choose import SCRIPT_FILE
-from gateway.agent.models.script_file import parse_script
-from gateway.errors import AppError
+from gateway.agent.app.read import no_app_file
 
 __all__ = ["Code", "Problem", "Report", "Severity", "check_app"]
 
@@ -73,26 +69,5 @@ def check_app(path: Path) -> Report:
     check_audio(tree)
     check_secrets(tree)
     check_files(tree)
-    _read(tree)
+    check_runtime(tree)
     return Report(str(path), problems.sorted())
-
-
-def _read(tree: Tree) -> None:
-    """Read the app as a session would: what the checks have not foreseen must not stay unsaid."""
-    if tree.problems.has_errors:
-        return
-    try:
-        app = read_files(tree.files)
-        AppCode(app)
-        _script(tree.files, app)
-    except AppError as error:
-        tree.problems.add(error)
-
-
-def _script(files: AppFiles, app: App) -> None:
-    if SCRIPT_FILE in files.paths():
-        try:
-            text = files.read(SCRIPT_FILE).decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise AppError("app.encoding", "not UTF-8", where=SCRIPT_FILE) from None
-        parse_script(text, SCRIPT_FILE, app)

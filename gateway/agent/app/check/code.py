@@ -87,12 +87,16 @@ def _sources(tree: Tree) -> Iterator[tuple[Object, Place, _Check]]:
         for kind in CallbackKind:
             for place, _ in item.mappings(to_camel(f"{kind.value}s")):
                 yield item, (*place, "pythonCode"), partial(_callback, kind)
+        for place, _ in item.mappings("transferRules"):
+            where = (*place, "deterministicTransfer", "pythonCodeCondition", "pythonCode")
+            yield item, where, _anything
     for item in tree.objects["guardrails"]:
         for kind in _GUARDRAIL_KINDS:
             place = ("codeCallback", to_camel(kind.value), "pythonCode")
             yield item, place, partial(_callback, kind)
     for item in tree.tools:
         yield item, ("pythonFunction", "pythonCode"), _tool
+        yield item, ("widgetTool", "dataMapping", "pythonFunction", "pythonCode"), _anything
     for item in (*tree.tools, *tree.objects["toolsets"]):
         yield item, ("toolFakeConfig", "codeBlock", "pythonCode"), _fake
 
@@ -123,6 +127,10 @@ def _parsed(problems: Problems, item: Object, text: Text) -> _Module | None:
 
 def _callback(kind: CallbackKind, problems: Problems, module: _Module) -> None:
     _called(problems, module, kind.value, PARAMETERS[kind])
+
+
+def _anything(problems: Problems, module: _Module) -> None:
+    """Code whose function the format does not name."""
 
 
 def _fake(problems: Problems, module: _Module) -> None:

@@ -66,6 +66,12 @@ class Code(StrEnum):
     AUDIO_RANGE = "app.audio_range"
     AUDIO_SOURCE = "app.audio_source"
     LANGUAGE = "app.language"
+    # what a runtime reads in its own way
+    OPENAPI = "app.openapi"
+    CERTIFICATE = "app.certificate"
+    GUARDRAIL = "app.guardrail"
+    TRANSFER_RULE = "app.transfer_rule"
+    EXPRESSION = "app.expression"
     # the rest
     SECRET = "app.secret"
 
@@ -125,6 +131,13 @@ class Problems:
             error.hint or hint or "Mend what the message names.",
         )
         self._found[problem] = None
+
+    def known(self, file: str, line: int | None) -> bool:
+        """True where an error was found at this place already."""
+        return any(
+            problem.severity is Severity.ERROR and (problem.file, problem.line) == (file, line)
+            for problem in self._found
+        )
 
     @property
     def has_errors(self) -> bool:

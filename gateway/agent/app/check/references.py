@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
 from typing import Any
-
-import yaml
 
 from gateway.agent.app.check.problem import Code, Problems
 from gateway.agent.app.check.tree import Object, Place, Tree
 from gateway.agent.app.models import SYSTEM_TOOLS
+from gateway.agent.tools.openapi import parse_operations
 from gateway.bidi import get
 from gateway.errors import AppError
 
@@ -19,7 +17,6 @@ _UTILITY_WORDS = (
     *("human", "live agent", "utility", "shared", "goodbye", "closing", "fallback", "faq"),
 )
 """Words in the name or description of a childless agent that several parents may share."""
-_METHODS = frozenset(["get", "put", "post", "delete", "options", "head", "patch", "trace"])
 
 
 def check_references(tree: Tree) -> None:
@@ -157,27 +154,10 @@ def _read_operations(tree: Tree, toolset: Object) -> set[str] | None:
     if schema is None:
         return None
     try:
-        content = yaml.load(schema.text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{schema.file}:{mark.line + 1}" if mark is not None else schema.file
-        tree.problems.add(
-            AppError("app.yaml", "the OpenAPI schema cannot be parsed", where=where),
-            hint="It is an OpenAPI document in YAML or JSON.",
-        )
+        return {operation.operation_id for operation in parse_operations(schema.text, schema.file)}
+    except AppError as error:
+        tree.problems.add(error, schema.file, "It is an OpenAPI document in YAML or JSON.")
         return None
-    paths = content.get("paths") if isinstance(content, dict) else None
-    return set(_operation_ids(paths)) if isinstance(paths, dict) else None
-
-
-def _operation_ids(paths: dict[Any, Any]) -> Iterator[str]:
-    for methods in paths.values():
-        if isinstance(methods, dict):
-            for method, operation in methods.items():
-                if method in _METHODS and isinstance(operation, dict):
-                    name = operation.get("operationId")
-                    if isinstance(name, str):
-                        yield name
 
 
 # ---- the tree of agents

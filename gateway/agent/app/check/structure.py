@@ -170,6 +170,17 @@ def _walk(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
 def _word(item: Object, place: Place, value: Any, problems: Problems) -> None:
     """One value whose key says what it may be."""
     key = to_camel(place[-1]) if isinstance(place[-1], str) else ""
+    if key in _DURATIONS and value and not str(value).startswith("$"):
+        try:
+            duration_s(value, "")
+        except AppError as error:
+            problems.error(
+                Code.DURATION,
+                item.file,
+                item.line(*place),
+                f"{key}: {error.message}",
+                "Write it in seconds, like '8s' or '0.5s'.",
+            )
     if not isinstance(value, str) or not value or value.startswith("$"):
         return
     words = ENUMS.get(key)
@@ -182,17 +193,6 @@ def _word(item: Object, place: Place, value: Any, problems: Problems) -> None:
             f"{key} cannot be {value[:60]!r}",
             f"Did you mean {near[0]!r}?" if near else f"It is one of {', '.join(sorted(words))}.",
         )
-    if key in _DURATIONS:
-        try:
-            duration_s(value, "")
-        except AppError as error:
-            problems.error(
-                Code.DURATION,
-                item.file,
-                item.line(*place),
-                f"{key}: {error.message}",
-                "Write it in seconds, like '8s' or '0.5s'.",
-            )
 
 
 # ---- names and kinds

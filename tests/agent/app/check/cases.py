@@ -420,4 +420,60 @@ SECRETS = [
     Case(Code.SECRET, "app.yaml:6", app("clientCertificateSettings: {privateKey: abc}\n")),
 ]
 
-CASES = [*FILES, *OBJECTS, *REFERENCES, *CODE, *AUDIO, *SECRETS]
+_RULE = "transferRules:\n- childAgent: B\n  "
+_GUARDRAIL = "displayName: G\nenabled: true\n"
+_CERTIFICATE = "tlsConfig: {caCerts: [{cert: '#'}]}"
+
+RUNTIME = [
+    Case(
+        Code.OPENAPI,
+        "toolsets/s/x.yaml:2",
+        {**_auth("url: https://x"), "toolsets/s/x.yaml": "a: 1\nb: ]\n"},
+    ),
+    Case(
+        Code.OPENAPI,
+        "toolsets/s/x.yaml",
+        {**_auth("url: https://x"), "toolsets/s/x.yaml": "swagger: '2.0'\n"},
+    ),
+    Case(Code.CERTIFICATE, "toolsets/s/s.yaml:4", _auth(_CERTIFICATE)),
+    Case(
+        Code.GUARDRAIL,
+        "guardrails/g/g.yaml:4",
+        {
+            "guardrails/g/g.yaml": _GUARDRAIL
+            + "contentFilter: {bannedContents: [x]}\naction: {respondImmediately: {}}\n"
+        },
+    ),
+    Case(
+        Code.TRANSFER_RULE,
+        f"{MAIN}:8",
+        {**main("childAgents: [B]\n" + _RULE + "direction: PARENT_TO_CHILD\n"), **_B},
+    ),
+    Case(
+        Code.EXPRESSION,
+        f"{MAIN}:8",
+        {
+            **main(
+                "childAgents: [B]\n"
+                + _RULE
+                + "deterministicTransfer: {expressionCondition: {expression: '1 +'}}\n"
+            ),
+            **_B,
+        },
+    ),
+    Case(
+        Code.SYNTAX,
+        "agents/Main/r.py:1",
+        {
+            **main(
+                "childAgents: [B]\n"
+                + _RULE
+                + "deterministicTransfer: {pythonCodeCondition: {pythonCode: agents/Main/r.py}}\n"
+            ),
+            **_B,
+            "agents/Main/r.py": "def (",
+        },
+    ),
+]
+
+CASES = [*FILES, *OBJECTS, *REFERENCES, *CODE, *AUDIO, *SECRETS, *RUNTIME]

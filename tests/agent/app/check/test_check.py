@@ -101,7 +101,7 @@ def test_one_file_of_code_that_many_use_is_reported_once(tmp_path: Path) -> None
         | {
             "toolsets/s/s.yaml": "displayName: S\n"
             "openApiToolset: {openApiSchema: toolsets/s/x.yaml}\n",
-            "toolsets/s/x.yaml": "paths: {/x: {get: {operationId: find}}}",
+            "toolsets/s/x.yaml": "{openapi: 3.0.0, paths: {/x: {get: {operationId: find}}}}",
             "agents/Main/instruction.txt": "{@TOOL: S_find}",
         }
         | callback("    tools.S_find({})\n"),
