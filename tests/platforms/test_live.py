@@ -108,6 +108,22 @@ async def test_binary_messages_end_a_dialect_of_text(with_probe: Callable[..., N
         assert running.codes("c1") == ["protocol.binary"]
 
 
+@pytest.mark.parametrize("allowed", [True, False])
+async def test_a_platform_that_must_not_be_pinged_may_be_silent(
+    with_probe: Callable[..., None], allowed: bool
+) -> None:
+    with_probe(ping_allowed=allowed)
+    async with live() as running, dial(running) as client:
+        await tell(client, "start", id="c1")
+        await until(lambda: running.agents)
+        [line] = running.gateway._sockets
+        now = asyncio.get_running_loop().time()
+        line.check(now + 30)
+        assert line._pinged == allowed
+        line.check(now + 1000)
+        assert (line._closing_s is not None) == allowed
+
+
 async def test_a_platform_that_is_switched_off_is_not_served() -> None:
     async with live(platforms={"twilio": {"enabled": False}}) as running:
         with pytest.raises(InvalidStatus) as caught:
