@@ -297,7 +297,8 @@ class Attending:
             return
         if listening is not None and listening.segment is not None:
             self.reconsider()
-        if self._kept and self._speaking.sounding() is None:
+        talking = listening is not None and listening.pending
+        if self._kept and not talking and self._speaking.sounding() is None:
             self._say(self._kept.pop())
         digits = desk.keypad.expired(desk.now)
         if digits is not None:

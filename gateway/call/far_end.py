@@ -11,10 +11,13 @@ from gateway.channels.base import (
     ParamsUpdated,
     Paused,
     PlaybackIdle,
+    PlaybackStarted,
     Resumed,
 )
 
-FarEvent = FlowControl | MarkReached | ParamsUpdated | Paused | PlaybackIdle | Resumed
+FarEvent = (
+    FlowControl | MarkReached | ParamsUpdated | Paused | PlaybackIdle | PlaybackStarted | Resumed
+)
 
 
 class FarEnd:
@@ -38,6 +41,8 @@ class FarEnd:
         match event:
             case MarkReached(name):
                 playout.mark(name, desk.now)
+            case PlaybackStarted():
+                playout.began(desk.now)
             case PlaybackIdle():
                 playout.ran_dry(desk.now)
             case FlowControl(can_send):

@@ -409,9 +409,10 @@ class Listening:
         probe = segment.probe if segment is not None else None
         if segment is not None and probe is not None and probe.ask_id == ask_id:
             probe.text = text
-            if wording.digits_at_end(text, self.language):
+            unfinished = wording.expects_more(text, self.language)
+            if unfinished or wording.digits_at_end(text, self.language):
                 segment.patience_s = self._profile.number_silence_s
-                complete = complete and not wording.expects_more(text, self.language)
+                complete = complete and not unfinished
             if complete and self.state is Hearing.PAUSED:
                 yield from self._finish(Cue.COMPLETE, now)
             elif text:

@@ -369,6 +369,12 @@ class Playout:
                 if self._is_last_sent(utterance):
                     self._note_lag(lag_s)
 
+    def began(self, now: float) -> None:
+        """The platform says that it has begun to play, after a silence."""
+        first = next((u for u in self.queue if u.runs), None)
+        if first is not None:
+            self._note_lag(self._clock(now) - self.due(first.runs[-1].slot))
+
     def _note_lag(self, lag_s: float) -> None:
         lag_s = max(0.0, lag_s)
         self._lag_s = lag_s if self._lag_s is None else min(self._lag_s, lag_s)

@@ -109,6 +109,8 @@ def expects_more(text: str, language: str) -> bool:
     if digits_at_end(text, language) >= LONG_NUMBER:
         return True
     words = tokens(text)
-    if not words or words[-1] not in _OPEN.get(_root(language), "").split():
-        return False
-    return digits_at_end(" ".join(words[:-1]), language) > 0
+    joints = _OPEN.get(_root(language), "").split()
+    said = len(words)
+    while words and words[-1] in joints:
+        words.pop()
+    return len(words) < said and digits_at_end(" ".join(words), language) > 0

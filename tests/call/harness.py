@@ -267,12 +267,17 @@ class Line:
             if index == len(sentences):
                 return self.machine.speech_finished(number, self.now)
             words = sentences[index]
-            pcm = tone(number, len(words) * MS_PER_CHARACTER / 1000)
+            value = self.speech_value(number, words)
+            pcm = tone(value, len(words) * MS_PER_CHARACTER / 1000)
             out = self.machine.speech_audio(number, words, pcm, self.now)
             self.later(self.tts_s if index + 1 < len(sentences) else 0.0, lambda: speak(index + 1))
             return out
 
         self.later(self.tts_s, lambda: speak(0))
+
+    def speech_value(self, number: int, words: str) -> int:
+        """The constant that stands for what an utterance says."""
+        return number
 
     def _load(self, action: events.LoadAudio) -> None:
         number = action.utterance_id

@@ -16,6 +16,7 @@ from gateway.channels.base import (
     ParamsUpdated,
     Paused,
     PlaybackIdle,
+    PlaybackStarted,
     Resumed,
     SendMark,
     Transfer,
@@ -176,6 +177,18 @@ def test_a_report_of_earlier_audio_does_not_end_what_was_just_sent() -> None:
     tell(line, PlaybackIdle())
     line.run(0.1)
     assert not line.find("utterance_ended", id=1)
+
+
+def test_a_playback_that_begins_late_is_heard_late() -> None:
+    line = Line(capabilities=IDLE, platform=Platform(delay_s=0.3), echo_marks=False).greeted()
+    line.say(SENTENCE, 2)
+    line.until(lambda: bool(line.find("utterance_started", id=2)))
+    line.run(0.3)
+    tell(line, PlaybackStarted())
+    line.run(0.3)
+    line.keys("1")
+    heard_s = line.one("utterance_ended", id=2).fields["heard_s"]
+    assert heard_s == pytest.approx(0.3, abs=0.05)
 
 
 # ---- messages longer than a frame
