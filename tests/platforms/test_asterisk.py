@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from array import array
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -184,3 +186,37 @@ async def test_a_sample_that_two_messages_share_is_not_lost(heard: bytearray) ->
             at += size
         await until(lambda: len(heard) == len(pcm))
     assert bytes(heard) == pcm
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding", "rate_hz"),
+    [
+        ("ulaw", Encoding.MULAW, 8000),
+        ("alaw", Encoding.ALAW, 8000),
+        ("slin", Encoding.LINEAR16, 8000),
+        ("slin16", Encoding.LINEAR16, 16000),
+        ("slin24", Encoding.LINEAR16, 24000),
+        ("slin48", Encoding.LINEAR16, 48000),
+    ],
+)
+async def test_a_tone_keeps_its_pitch_in_every_format(
+    heard: bytearray, name: str, encoding: Encoding, rate_hz: int
+) -> None:
+    seconds, tone_hz = 0.5, 1000
+    samples = [
+        round(8000 * math.sin(2 * math.pi * tone_hz * n / rate_hz + 0.1))
+        for n in range(round(seconds * rate_hz))
+    ]
+    audio = g711.encode(array("h", samples).tobytes(), encoding)
+    frame = len(audio) // 25
+    start = {**START, "format": name, "optimal_frame_size": frame}
+    async with live() as running, dial(running, "/asterisk/media") as client:
+        await client.send(json.dumps(start))
+        for at in range(0, len(audio), frame):
+            await client.send(audio[at : at + frame])
+        await until(lambda: len(heard) == 8000)
+    # The filter's delay is silence at the beginning.
+    got = array("h", bytes(heard))[400:]
+    crossings = sum(1 for one, two in pairwise(got) if one < 0 <= two)
+    assert crossings / (len(got) / 8000) == pytest.approx(tone_hz, rel=0.01)
+    assert max(got) == pytest.approx(8000, rel=0.05)
