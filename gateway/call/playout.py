@@ -364,7 +364,8 @@ class Playout:
             if not utterance.sent:
                 break
             lag_s = now - self.due(utterance.end_slot)
-            if utterance.runs and lag_s >= -FRAME_S:
+            # Its clock is not ours: it may be early by a frame and a bit.
+            if utterance.runs and lag_s >= -2 * FRAME_S:
                 utterance.marked_back = True
                 if self._is_last_sent(utterance):
                     self._note_lag(lag_s)

@@ -230,11 +230,13 @@ _CALL_SID: Final = re.compile(r"[\w-]{1,64}", re.ASCII)
 
 
 def answer(hook: Hook[TwilioSettings]) -> WebAnswer:
-    """TwiML that connects the call to its media socket."""
+    """TwiML that connects the call to its media socket, with what is known of the caller."""
     call_sid = hook.request.form_value("CallSid")
     if not _CALL_SID.fullmatch(call_sid):
         raise ProtocolError("protocol.form", "the form names no call", where="CallSid")
-    parameters = {
+    # Fields that the operator has named go along: they become session variables.
+    parameters = {name: hook.request.form_value(name) for name in hook.settings.variables}
+    parameters |= {
         "callSid": call_sid,
         "from": hook.request.form_value("From"),
         "to": hook.request.form_value("To"),

@@ -28,8 +28,8 @@ from gateway.channels.base import (
     TurnCompleted,
 )
 from gateway.channels.capabilities import ClearBy, Marks
-from gateway.channels.dialect import Opening
-from gateway.channels.twilio import TwilioChannel
+from gateway.channels.dialect import Hook, Opening, Request
+from gateway.channels.twilio import TwilioChannel, answer
 from gateway.errors import ProtocolError
 from gateway.platform_settings import TwilioSettings
 
@@ -46,6 +46,23 @@ START: dict[str, Any] = {
         "mediaFormat": {"encoding": "audio/x-mulaw", "sampleRate": 8000, "channels": 1},
     },
 }
+
+
+def test_fields_that_the_operator_names_go_along() -> None:
+    settings = TwilioSettings(variables={"SipHeader_X-Tier": "tier", "CallerName": "name"})
+    form = {"CallSid": ["CA1"], "From": ["+1"], "SipHeader_X-Tier": ["gold"], "City": ["Ulm"]}
+    hook = Hook(settings, Request("/twilio/voice", form=form), lambda call: f"wss://h/{call}")
+    assert answer(hook).body.decode().partition("<Response>")[2] == (
+        '<Connect><Stream url="wss://h/CA1"><Parameter name="SipHeader_X-Tier" value="gold" />'
+        '<Parameter name="callSid" value="CA1" /><Parameter name="from" value="+1" />'
+        "</Stream></Connect></Response>"
+    )
+
+
+def test_audio_may_be_sent_in_longer_messages() -> None:
+    channel = TwilioChannel(Opening(TwilioSettings(batch_ms=60)))
+    assert channel.capabilities.min_message_ms == 60
+    assert twilio().capabilities.min_message_ms == 20
 
 
 def twilio(expected_call_id: str = "") -> TwilioChannel:
