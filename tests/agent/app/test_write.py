@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gateway.agent.app.files import AppFiles, open_files
@@ -210,7 +210,8 @@ def test_any_app_that_is_read_survives_being_written(files: MemoryFiles, format_
     try:
         said = _said(read_files(files))
     except AppError:
-        return
+        # Hypothesis complains where this becomes the rule.
+        assume(False)
     once = MemoryFiles(_written(files, format_))
     assert _said(read_files(once)) == said
     assert not {path for path in once.paths() if path.endswith(("yaml", "json"))} - {
@@ -224,22 +225,3 @@ def test_any_app_that_is_read_survives_being_written(files: MemoryFiles, format_
     if format_ is Format.JSON:
         again = MemoryFiles(_written(MemoryFiles(_written(back, other)), format_))
         assert {p: again.read(p) for p in again.paths()} == {p: back.read(p) for p in back.paths()}
-
-
-def test_most_of_the_apps_above_are_read() -> None:
-    accepted = 0
-    tried = 0
-
-    @settings(max_examples=30, deadline=None, database=None)
-    @given(_apps())
-    def count(files: MemoryFiles) -> None:
-        nonlocal accepted, tried
-        tried += 1
-        try:
-            read_files(files)
-        except AppError:
-            return
-        accepted += 1
-
-    count()
-    assert accepted > tried / 2
