@@ -90,6 +90,10 @@ class RestControl:
         """Press keys. Raises RestError."""
         await self._perform(self._words.send_dtmf(call, digits), "press keys")
 
+    async def ask(self, requests: Sequence[RestRequest]) -> None:
+        """Send what a webhook's answer needs. Raises RestError."""
+        await self._perform(requests, "answer")
+
     async def aclose(self) -> None:
         """Wait for what is under way, within its deadlines, and close."""
         if self._running:
@@ -130,7 +134,9 @@ class RestControl:
         except Exception as error:
             # Whatever it is, a call must come to its end.
             log.exception("rest.fault")
-            raise RestError("internal.rest", f"the request failed here: {type(error).__name__}") from None
+            raise RestError(
+                "internal.rest", f"the request failed here: {type(error).__name__}"
+            ) from None
 
     async def _one(self, request: RestRequest) -> None:
         pause_s = PAUSE_S

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import structlog
@@ -14,6 +14,7 @@ from aiohttp import web
 from gateway.channels.base import EndReason
 from gateway.config import Settings
 from gateway.errors import ConfigError
+from gateway.platforms.rest import RestControl
 from gateway.server.admission import Admission
 from gateway.server.auth import Gate, check_exposure
 from gateway.server.contract import MakeCall
@@ -41,9 +42,10 @@ log = structlog.get_logger()
 class Gateway:
     """Serves calls that `make_call` makes. `start` once, `stop` once.
 
-    `observers` is what every call's services should be given as their observer. `ready` says
-    whether the process can take calls beyond what the server knows itself; `about` is a line
-    for the page at `/`.
+    `observers` is what every call's services should be given as their observer; `controls` are
+    the platforms' REST interfaces, for webhooks that take a call by them. `ready` says whether
+    the process can take calls beyond what the server knows itself; `about` is a line for the
+    page at `/`.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Gateway:
         make_call: MakeCall,
         *,
         observers: CallObservers | None = None,
+        controls: Mapping[str, RestControl] | None = None,
         ready: Callable[[], bool] = lambda: True,
         about: str = "",
     ) -> None:
@@ -74,7 +77,15 @@ class Gateway:
         routes = Routes(settings.platforms)
         self._door = MediaDoor(settings, routes, gate, self._admission, metrics, make_call, self)
         pages = HttpPages(
-            settings, routes, gate, self._admission, self._door, self.observers, ready, about
+            settings,
+            routes,
+            gate,
+            self._admission,
+            self._door,
+            self.observers,
+            controls or {},
+            ready,
+            about,
         )
         self._runner = web.AppRunner(
             pages.application(),

@@ -133,6 +133,7 @@ async def running(settings: Settings) -> AsyncIterator[Gateway]:
             settings,
             make_call,
             observers=observers,
+            controls=controls,
             ready=lambda: embedded is None or embedded.ready,
             about=f"{app.display_name} ({_source(path)})",
         )

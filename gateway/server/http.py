@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
@@ -16,9 +16,10 @@ import structlog
 from aiohttp import web
 
 from gateway import __version__
-from gateway.channels.dialect import Hook, Proof, Request
+from gateway.channels.dialect import Hook, Proof, Request, RestRequest
 from gateway.config import Settings
-from gateway.errors import AdmissionError, GatewayError, ProtocolError
+from gateway.errors import AdmissionError, GatewayError, ProtocolError, RestError
+from gateway.platforms.rest import RestControl
 from gateway.server import answers
 from gateway.server.admission import Admission
 from gateway.server.auth import Caller, Gate, is_loopback, public_origin
@@ -51,6 +52,7 @@ class HttpPages:
         admission: Admission,
         door: MediaDoor,
         observers: CallObservers,
+        controls: Mapping[str, RestControl],
         ready: Callable[[], bool],
         about: str,
     ) -> None:
@@ -60,6 +62,7 @@ class HttpPages:
         self._admission = admission
         self._door = door
         self._observers = observers
+        self._controls = controls
         self._ready = ready
         self._about = about
         share = settings.server.share_timeline
@@ -171,6 +174,7 @@ class HttpPages:
             method=request.method,
             origin=origin,
         )
+
         def media_url(call_id: str) -> str:
             path = self._routes.token_path(dialect, self._gate.issue(dialect.name, call_id))
             return _websocket(self._page_origin(request, origin)) + path
@@ -185,6 +189,8 @@ class HttpPages:
             answer = asked.webhook.answer(Hook(settings, told, media_url))
             if answer.connect is not None:
                 await self._door.connect(dialect, answer.connect, told, request.remote or "")
+            if answer.requests:
+                await self._ask_platform(dialect.name, answer.requests)
         except ProtocolError as error:
             raise HeadError(
                 HTTPStatus.BAD_REQUEST, error.code, error.message, hint=error.hint or ""
@@ -193,6 +199,20 @@ class HttpPages:
             self._observers.metrics.refused(error.code)
             raise
         return web.Response(body=answer.body, content_type=answer.content_type)
+
+    async def _ask_platform(self, dialect: str, requests: Sequence[RestRequest]) -> None:
+        control = self._controls.get(dialect)
+        if control is None:
+            raise AdmissionError(
+                "admission.no_rest",
+                "the call can be taken by REST only, and there are no credentials for it",
+                status=502,
+                hint=f"set platforms.{dialect}.api_secret",
+            )
+        try:
+            await control.ask(requests)
+        except RestError as error:
+            raise AdmissionError("admission.platform", error.message, status=502) from None
 
     async def _body(self, request: web.Request) -> bytes:
         try:

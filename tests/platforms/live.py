@@ -33,6 +33,7 @@ from gateway.channels.capabilities import Capabilities
 from gateway.channels.dialect import Dialect, MediaRoute, Opening, Proof
 from gateway.config import AssetSettings, load
 from gateway.platform_settings import PlatformSettings
+from gateway.platforms.rest import RestControl
 from gateway.platforms.terms import Terms
 from gateway.runtime.client import RuntimeClient
 from gateway.server.app import Gateway
@@ -198,6 +199,7 @@ async def live(
     *,
     profile: CallProfile | None = None,
     platforms: Mapping[str, Any] | None = None,
+    controls: Mapping[str, RestControl] | None = None,
 ) -> AsyncIterator[Live]:
     """A gateway on a free port of loopback."""
     ticker = Ticker(asyncio.get_running_loop())
@@ -238,7 +240,7 @@ async def live(
     settings = load(
         overrides={"server": {"port": 0, "shutdown_s": 0.5}, "platforms": platforms or {}}
     )
-    gateway = Gateway(settings, make_call, observers=observers)
+    gateway = Gateway(settings, make_call, observers=observers, controls=controls)
     await gateway.start()
     try:
         yield Live(gateway, observers, calls, agents)
