@@ -1,5 +1,5 @@
 # make serve    run the gateway with the demo agent on http://127.0.0.1:8080
-# make test     run all tests
+# make test     run all tests, and of the longest ones a sample; make test-all: those whole, too
 # make check    ruff, mypy, import directions      make bench   measurements
 # make PYTHON=python3.13 …   chooses the interpreter; it is used from then on
 VENV ?= .venv
@@ -8,7 +8,7 @@ ARGS ?=
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev serve test check bench clean FORCE
+.PHONY: help setup setup-dev serve test test-all check bench clean FORCE
 
 help:
 	@sed -n '1,4s/^# //p' Makefile
@@ -40,6 +40,9 @@ serve: setup
 
 test: setup-dev
 	$(BIN)/python -m pytest -q $(ARGS)
+
+test-all: setup-dev
+	$(BIN)/python -m pytest -q -m "all or not all" $(ARGS)
 
 check: setup-dev
 	$(BIN)/ruff check .

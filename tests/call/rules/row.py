@@ -152,6 +152,8 @@ class Row:
     bed: int = 0
     """A constant background of this value."""
     seconds: float = 8.0
+    wire: bool = True
+    """False: it is about a single frame, which real time does not hit for sure."""
 
     # --- of the timeline
     ends: Mapping[int, str] | None = None
