@@ -10,8 +10,9 @@ from gateway.records.words import COUNTED, SCALES, SPOKEN, TENS, WITHIN
 
 MIN_DIGITS: Final = 4
 """Numbers of at least so many digits are found."""
-MIN_ALONE: Final = 2
-"""So many are enough where a line is nothing but digits: a number given piece by piece."""
+MIN_PIECE: Final = 2
+"""So many are enough for what looks like a piece of a longer number, given line by line: a line
+that is nothing but digits, or that begins or ends with digits said one by one."""
 
 _COMPOUNDS: Final = (
     (re.compile(r"\w*tausend\w*"), 4),
@@ -31,6 +32,8 @@ class _Run:
         self.last = 0
         """How many of the tokens it takes to the last number."""
         self.digits = 0
+        self.one_by_one = True
+        """Every number so far has one digit."""
         self._waiting = 0
         """Digits of words that only count if another number follows."""
         self._open = 0
@@ -41,6 +44,7 @@ class _Run:
         """Add a number."""
         self.tokens.append(token)
         self.last = len(self.tokens)
+        self.one_by_one = self.one_by_one and digits == 1
         self.digits += self._waiting + self._new(word, digits)
         self._waiting = 0
 
@@ -65,9 +69,10 @@ class _Run:
         self.tokens.append(token)
         self._waiting += word in COUNTED
 
-    def spans(self, text: str, least: int) -> Iterator[tuple[int, int]]:
+    def spans(self, text: str, *, piece: bool, at_edge: bool) -> Iterator[tuple[int, int]]:
         """The run from its first number to its last, where it is long enough."""
-        if self.digits >= least:
+        piece = piece or (at_edge and self.one_by_one)
+        if self.digits >= (MIN_PIECE if piece else MIN_DIGITS):
             start, end = self.tokens[0].start(), self.tokens[self.last - 1].end()
             if not _harmless(text[start:end]):
                 yield start, end
@@ -88,22 +93,23 @@ def find_numbers(text: str, tokens: Sequence[re.Match[str]]) -> Iterator[tuple[i
     """Where long numbers stand; `tokens` are the words of `text`."""
     words = [token.group().casefold() for token in tokens]
     alone = all(digits_of(word) or word in WITHIN for word in words)
-    least = MIN_ALONE if alone else MIN_DIGITS
     run = _Run()
-    for token, word in zip(tokens, words, strict=True):
+    at_edge = True
+    for number, (token, word) in enumerate(zip(tokens, words, strict=True)):
         digits = digits_of(word)
         begun = bool(run.tokens)
         if begun and not _JOINT.fullmatch(text, run.tokens[-1].end(), token.start()):
-            yield from run.spans(text, least)
+            yield from run.spans(text, piece=alone, at_edge=at_edge)
             run, begun = _Run(), False
         if digits:
+            at_edge = number == 0 if not begun else at_edge
             run.number(token, word, digits)
         elif begun and (word in WITHIN or len(word) == 1):
             run.between(token, word)
         elif begun:
-            yield from run.spans(text, least)
+            yield from run.spans(text, piece=alone, at_edge=at_edge)
             run = _Run()
-    yield from run.spans(text, least)
+    yield from run.spans(text, piece=alone, at_edge=True)
 
 
 def _harmless(number: str) -> bool:

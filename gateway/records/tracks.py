@@ -63,7 +63,10 @@ def read_call(file: BinaryIO) -> SpooledCall:
             case Kind.CALLER:
                 call.caller.append(entry)
                 last = max(last, t + FRAME_S)
-            case Kind.AGENT | Kind.UNHEARD:
+            case Kind.AGENT:
+                call.agent.append(entry)
+                last = max(last, t + FRAME_S)
+            case Kind.UNHEARD:
                 call.agent.append(entry)
             case Kind.KEY:
                 call.keys.append(t)

@@ -74,6 +74,20 @@ def test_digits_alone_are_a_piece_of_a_longer_number(said: str) -> None:
     assert "[number]" in Redactor().redact(said).text
 
 
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("it starts with four seven", "it starts with [number]"),
+        ("one two two, that was it", "[number], that was it"),
+        ("we are four or seven people", "we are four or seven people"),
+        ("it ends with a four", "it ends with a four"),
+        ("that makes 42", "that makes 42"),
+    ],
+)
+def test_so_are_digits_said_one_by_one_where_a_line_begins_or_ends(said: str, kept: str) -> None:
+    assert Redactor().redact(said).text == kept
+
+
 def test_a_name_once_given_is_masked_in_all_later_lines() -> None:
     redactor = Redactor()
     redactor.redact("my name is Anna Smith")
