@@ -84,6 +84,7 @@ async def talk(
     settings: Settings | None = None,
     store: SessionStore | None = None,
     runner: ThreadRunner | None = None,
+    channel: str = "",
     **config: Any,
 ) -> AsyncIterator[Talk]:
     """Open a session with one of the small apps (by name) or any other (by path)."""
@@ -91,7 +92,14 @@ async def talk(
     own_runner = ThreadRunner()
     path = app if isinstance(app, Path) else APPS / app
     serving = asyncio.create_task(
-        serve_link(far, read_app(path), settings or Settings(), runner or own_runner, store)
+        serve_link(
+            far,
+            read_app(path),
+            settings or Settings(),
+            runner or own_runner,
+            store,
+            channel=channel,
+        )
     )
     try:
         await near.send({"config": {"session": SESSION, **config}})

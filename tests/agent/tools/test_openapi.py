@@ -168,8 +168,7 @@ _JSON = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                "get post parameters name in schema $ref type properties requestBody content"
-                " responses 200 items servers url allOf".split()
+                ("get", "post", "parameters", "name", "in", "schema", "$ref", "type", "properties")
             ),
             inner,
             max_size=4,
