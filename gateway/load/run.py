@@ -17,7 +17,7 @@ from gateway.errors import AdmissionError, GatewayError, RuntimeFailure, Scenari
 from gateway.load.caller import LoadCaller
 from gateway.load.result import LoadResult, Tally
 from gateway.simulate.caller import Caller
-from gateway.simulate.clips import ClipMaker
+from gateway.simulate.clips import ClipMaker, at_rate
 from gateway.simulate.platforms import call_id, platform, side
 from gateway.simulate.platforms.access import Access, Endpoint
 from gateway.simulate.platforms.base import Identity
@@ -77,7 +77,7 @@ async def load(
     speech = inline(settings or Settings())
     clips = await ClipMaker(speech.synthesiser).clips(scenario, rate_hz)
     async with aiohttp.ClientSession() as http:
-        run = _Run(access, scenario, plan, dialect, clips, http)
+        run = _Run(access, scenario, plan, dialect, clips, rate_hz, http)
         return await run.run(progress)
 
 
@@ -91,13 +91,16 @@ class _Run:
         plan: LoadPlan,
         channel: str,
         clips: Mapping[int, Pcm],
+        clips_hz: int,
         http: aiohttp.ClientSession,
     ) -> None:
         self._access = access
         self._scenario = scenario
         self._plan = plan
         self._channel = channel
-        self._clips = clips
+        self._clips_hz = clips_hz
+        self._clips = {clips_hz: clips}
+        """By rate: what the server asks for may not be the dialect's usual one."""
         self._http = http
         self._loop = asyncio.get_running_loop()
         self._ticker = Ticker(self._loop)
@@ -195,10 +198,13 @@ class _Run:
 
     async def _connect(self, endpoint: Endpoint) -> LoadCaller:
         view = CallView(timeline=False)
+        rate_hz = endpoint.platform.in_format.rate_hz
+        if rate_hz not in self._clips:
+            self._clips[rate_hz] = at_rate(self._clips[self._clips_hz], self._clips_hz, rate_hz)
         script = Caller(
             self._scenario.caller,
-            self._clips,
-            endpoint.platform.in_format.rate_hz,
+            self._clips[rate_hz],
+            rate_hz,
             view,
             linger_s=linger_s(self._scenario),
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gateway.audio.files import decode
 from gateway.audio.formats import Pcm
 from gateway.audio.resample import resample_clip
@@ -65,3 +67,10 @@ def _recording(step: Play, rate_hz: int, where: str) -> Pcm:
     except AssetError as error:
         raise ScenarioError("scenario.play", error.message, where=where, hint=error.hint) from None
     return resample_clip(clip.pcm, clip.rate_hz, rate_hz)
+
+
+def at_rate(clips: Mapping[int, Pcm], made_hz: int, wanted_hz: int) -> dict[int, Pcm]:
+    """The clips at the rate that the platform turned out to speak."""
+    if made_hz == wanted_hz:
+        return dict(clips)
+    return {index: resample_clip(pcm, made_hz, wanted_hz) for index, pcm in clips.items()}

@@ -33,7 +33,7 @@ from gateway.session import LiveCall
 from gateway.simulate.caller import FRAME_S, Caller
 from gateway.simulate.clips import ClipMaker
 from gateway.simulate.judge import judge
-from gateway.simulate.platforms import call_id, platform, side
+from gateway.simulate.platforms import call_id, side
 from gateway.simulate.platforms.base import Identity, Platform
 from gateway.simulate.result import CallLog, RunResult, at_one_rate, timeline_record
 from gateway.simulate.scenario import ExpectEnded, Scenario
@@ -179,7 +179,7 @@ class _Call:
         simulator = self._simulator
         await simulator.speech.start()
         identity = Identity(self._call_id, scenario.from_, scenario.to, scenario.variables)
-        far_side = platform(self._channel, identity)
+        far_side = side(self._channel).simulated(identity, simulator.settings.platforms)
         view = CallView()
         rate_hz = far_side.in_format.rate_hz
         clips = await simulator.clips.clips(scenario, rate_hz)

@@ -21,7 +21,7 @@ from gateway.audio.formats import Pcm
 from gateway.config import Settings
 from gateway.errors import AdmissionError, ProtocolError, RuntimeFailure
 from gateway.simulate.caller import FRAME_S, Caller
-from gateway.simulate.clips import ClipMaker
+from gateway.simulate.clips import ClipMaker, at_rate
 from gateway.simulate.judge import judge
 from gateway.simulate.platforms import call_id, platform, side
 from gateway.simulate.platforms.access import Access, Endpoint, unreachable
@@ -62,7 +62,8 @@ async def call(
         endpoint = await side(dialect).find(access, identity, http)
         connection = await _connect(endpoint)
         try:
-            running = _WireCall(access, scenario, identity, endpoint.platform, clips)
+            spoken = at_rate(clips, rate_hz, endpoint.platform.in_format.rate_hz)
+            running = _WireCall(access, scenario, identity, endpoint.platform, spoken)
             log = await running.run(connection, http, dialect)
         finally:
             await connection.close()

@@ -11,6 +11,7 @@ import aiohttp
 
 from gateway.channels.dialect import Request
 from gateway.errors import AdmissionError, RuntimeFailure, ScenarioError
+from gateway.platform_settings import PlatformsSettings
 from gateway.simulate.platforms.base import Identity, Platform
 
 TIMEOUT_S = 10.0
@@ -95,6 +96,14 @@ class Side:
     find: Find
     upgrade: Callable[[Identity], Request] = no_upgrade
     """What a simulated upgrade says, for dialects that read its path, query or headers."""
+    configured: Callable[[Identity, PlatformsSettings], Platform] | None = None
+    """For simulated calls where the operator's settings have a counterpart on the far side."""
+
+    def simulated(self, identity: Identity, platforms: PlatformsSettings) -> Platform:
+        """The platform of a simulated call, set up as the operator's settings ask for."""
+        if self.configured is None:
+            return self.make(identity)
+        return self.configured(identity, platforms)
 
 
 async def ask(

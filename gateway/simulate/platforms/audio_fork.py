@@ -19,6 +19,7 @@ import aiohttp
 import orjson
 
 from gateway.audio.formats import AudioFormat, Encoding, Pcm
+from gateway.platform_settings import PlatformsSettings
 from gateway.simulate.platforms.access import Access, Endpoint, Side
 from gateway.simulate.platforms.base import Identity, Played, Wire, complain
 
@@ -27,7 +28,6 @@ MARKER = -1
 MAX_MARKS = 30
 FIRST_PREBUFFER = 1280
 PREBUFFER = 640
-LINEAR16_8K = AudioFormat(Encoding.LINEAR16, 8000)
 
 
 def call_uuid(name: str) -> str:
@@ -41,9 +41,10 @@ class ForkPlatform:
     dialect = "audio_fork"
     hangup_wait_s = 0.0
 
-    def __init__(self, identity: Identity) -> None:
+    def __init__(self, identity: Identity, in_rate_hz: int = 8000, out_rate_hz: int = 8000) -> None:
         self.identity = identity
-        self.in_format = self.out_format = LINEAR16_8K
+        self.in_format = AudioFormat(Encoding.LINEAR16, in_rate_hz)
+        self.out_format = AudioFormat(Encoding.LINEAR16, out_rate_hz)
         self.streams = 0
         self.finished = False
         self.received_bytes = 0
@@ -178,4 +179,10 @@ async def find(access: Access, identity: Identity, http: aiohttp.ClientSession) 
     )
 
 
-SIDE = Side(ForkPlatform, call_uuid, find)
+def configured(identity: Identity, platforms: PlatformsSettings) -> ForkPlatform:
+    """The rates of the command, which are those of the settings."""
+    settings = platforms.audio_fork
+    return ForkPlatform(identity, settings.in_rate_hz, settings.out_rate_hz)
+
+
+SIDE = Side(ForkPlatform, call_uuid, find, configured=configured)

@@ -14,12 +14,12 @@ import aiohttp
 import orjson
 
 from gateway.audio.formats import AudioFormat, Encoding, Pcm
+from gateway.platform_settings import PlatformsSettings
 from gateway.simulate.platforms.access import Access, Endpoint, Side
 from gateway.simulate.platforms.audio_fork import call_uuid
 from gateway.simulate.platforms.base import Identity, Played, PlayoutBuffer, Wire, complain
 
 PATH = "/audio-stream/media"
-LINEAR16_8K = AudioFormat(Encoding.LINEAR16, 8000)
 
 
 class StreamPlatform:
@@ -27,9 +27,9 @@ class StreamPlatform:
 
     hangup_wait_s = 0.0
 
-    def __init__(self, identity: Identity, *, binary: bool = False) -> None:
+    def __init__(self, identity: Identity, rate_hz: int = 8000, *, binary: bool = False) -> None:
         self.identity = identity
-        self.in_format = self.out_format = LINEAR16_8K
+        self.in_format = self.out_format = AudioFormat(Encoding.LINEAR16, rate_hz)
         self.streams = 0
         self.finished = False
         self._binary = binary
@@ -107,4 +107,10 @@ async def find(access: Access, identity: Identity, http: aiohttp.ClientSession) 
     return Endpoint(access.websocket(PATH), StreamPlatform(identity), access.basic)
 
 
-SIDE = Side(StreamPlatform, call_uuid, find)
+def configured(identity: Identity, platforms: PlatformsSettings) -> StreamPlatform:
+    """The edition and the rate that the settings say."""
+    settings = platforms.audio_stream
+    return StreamPlatform(identity, settings.rate_hz, binary=settings.playback == "binary")
+
+
+SIDE = Side(StreamPlatform, call_uuid, find, configured=configured)

@@ -11,6 +11,7 @@ import aiohttp
 import orjson
 
 from gateway.errors import RuntimeFailure
+from gateway.platform_settings import PlatformsSettings
 from gateway.simulate.platforms.access import Access, Endpoint, Side, ask, first_line
 from gateway.simulate.platforms.audio_fork import ForkPlatform, call_uuid
 from gateway.simulate.platforms.base import Identity, Played, PlayoutBuffer, Wire, complain
@@ -47,8 +48,8 @@ class JambonzPlatform(ForkPlatform):
 class JambonzClipPlatform(JambonzPlatform):
     """A `listen` without streaming: clips are queued, ten at most, and reported when played."""
 
-    def __init__(self, identity: Identity) -> None:
-        super().__init__(identity)
+    def __init__(self, identity: Identity, in_rate_hz: int = 8000, out_rate_hz: int = 8000) -> None:
+        super().__init__(identity, in_rate_hz, out_rate_hz)
         self._clips: deque[tuple[str, PlayoutBuffer]] = deque()
 
     def receive(self, message: Wire) -> list[Wire]:
@@ -117,9 +118,21 @@ async def find(access: Access, identity: Identity, http: aiohttp.ClientSession) 
     url = access.http("/jambonz/voice")
     answer = await ask(http, url, body=orjson.dumps(call), headers=headers)
     listen = listen_of(answer)
-    streaming = listen.get("bidirectionalAudio", {}).get("streaming")
-    far_side = JambonzPlatform(identity) if streaming else JambonzClipPlatform(identity)
+    back = listen.get("bidirectionalAudio", {})
+    far_side = _listening(
+        identity,
+        bool(back.get("streaming")),
+        int(listen.get("sampleRate", 8000)),
+        int(back.get("sampleRate", 8000)),
+    )
     return Endpoint(str(listen["url"]), far_side, {}, (SUBPROTOCOL,))
+
+
+def _listening(
+    identity: Identity, streaming: bool, in_rate_hz: int, out_rate_hz: int
+) -> JambonzPlatform:
+    make = JambonzPlatform if streaming else JambonzClipPlatform
+    return make(identity, in_rate_hz, out_rate_hz)
 
 
 def listen_of(answer: bytes) -> dict[str, Any]:
@@ -136,4 +149,10 @@ def listen_of(answer: bytes) -> dict[str, Any]:
     )
 
 
-SIDE = Side(JambonzPlatform, call_uuid, find)
+def configured(identity: Identity, platforms: PlatformsSettings) -> JambonzPlatform:
+    """The verb that our own webhook would answer with."""
+    settings = platforms.jambonz
+    return _listening(identity, settings.streaming, settings.in_rate_hz, settings.out_rate_hz)
+
+
+SIDE = Side(JambonzPlatform, call_uuid, find, configured=configured)
