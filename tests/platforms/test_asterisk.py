@@ -112,6 +112,32 @@ async def test_without_ari_a_hang_up_ends_our_leg_and_asterisk_closes() -> None:
         await until(lambda: running.ends("17.2") == ["completed"])
 
 
+async def test_plain_control_is_answered_in_plain() -> None:
+    async with live() as running, dial(running, "/asterisk/media") as client:
+        fields = " ".join(f"{name}:{START[name]}" for name in ("channel", "channel_id", "format"))
+        await client.send(f"MEDIA_START {fields} optimal_frame_size:160 ptime:20")
+        await until(lambda: running.agents)
+        text = {"text": "Hello.", "turnIndex": 1, "turnCompleted": True}
+        running.agents[0]._say.put_nowait({"sessionOutput": text})
+        running.agents[0].end()
+        heard, said = b"", []
+        async with asyncio.timeout(5):
+            async for message in client:
+                if isinstance(message, bytes):
+                    assert len(message) % 160 == 0
+                    heard += message
+                    continue
+                said.append(message)
+                if message.startswith("MARK_MEDIA "):
+                    await client.send(message.replace("MARK_MEDIA", "MEDIA_MARK_PROCESSED"))
+                elif message == "HANGUP":
+                    await client.close()
+        assert len(heard) == 800
+        assert said[-1] == "HANGUP"
+        assert {word.split()[0] for word in said} == {"MARK_MEDIA", "HANGUP"}
+        await until(lambda: running.ends("17.2") == ["completed"])
+
+
 async def test_with_ari_the_callers_channel_ends_first(server: RestServer) -> None:
     async with calling(**ari(server)) as (running, asterisk):
         running.agents[0].end()
