@@ -182,16 +182,21 @@ class Line:
         raise AssertionError("it never came to pass")
 
     def _advance(self, target: float) -> None:
-        while self._later and self._later[0][0] <= target + 1e-9:
-            when, _, call = heapq.heappop(self._later)
-            self.now = max(self.now, when)
-            self.do(call())
+        self.answer_what_is_due(target)
         self.now = target
         self._caller_audio()
         if self.echo_marks:
             for name in self.platform.marks_by(self.now):
                 self.do(self.machine.channel(MarkReached(name), self.now))
         self.do(self.machine.tick(self.now))
+
+    def answer_what_is_due(self, until: float | None = None) -> None:
+        """Let the surroundings answer what they have to by now, or by `until`."""
+        end = self.now if until is None else until
+        while self._later and self._later[0][0] <= end + 1e-9:
+            when, _, call = heapq.heappop(self._later)
+            self.now = max(self.now, when)
+            self.do(call())
 
     def _caller_audio(self) -> None:
         if self._start.in_format is None:

@@ -10,11 +10,13 @@ import pytest
 from gateway.agent.app import App
 from gateway.agent.app.models import duration_s
 from gateway.agent.app.read import read_files
-from gateway.call.profile import CallProfile, VoiceConfig
+from gateway.agent.prompt import instructions
+from gateway.audio.formats import AudioFormat, Encoding
+from gateway.call.profile import AmbientSound, BargeIn, CallProfile, ProtectedKeys, VoiceConfig
 from gateway.call.voices import DEFAULT_VOICE, voice_for
-from gateway.config import Settings
+from gateway.config import Settings, load
 from gateway.errors import AppError
-from gateway.runtime.profile import call_profile
+from gateway.runtime.profile import call_profile, runtime_audio
 from tests.agent.app.memory import MemoryFiles
 
 
@@ -134,3 +136,108 @@ def test_a_multilingual_app_lets_callers_change_the_language() -> None:
     assert profile({}, languageSettings=languages).languages == ()
     languages["enableMultilingualSupport"] = True  # type: ignore[assignment]
     assert profile({}, languageSettings=languages).languages == ("de-DE", "fr-FR")
+
+
+# ---- ambient sound, channel profile, the operator's settings
+
+
+@pytest.mark.parametrize(
+    ("config", "source", "builtin"),
+    [
+        ({"prebuiltAmbientSound": "coffee_shop"}, "coffee_shop", True),
+        ({"prebuiltAmbientNoise": "OUTDOOR"}, "OUTDOOR", True),
+        ({"gcsUri": "gs://b/office.wav"}, "gs://b/office.wav", False),
+    ],
+)
+def test_an_ambient_sound_has_a_name_or_a_file(
+    config: dict[str, Any], source: str, builtin: bool
+) -> None:
+    sound = profile({"ambientSoundConfig": {**config, "volumeGainDb": -3.5}}).ambience
+    assert sound == AmbientSound(source, builtin, -3.5, whole_call=True)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{}, {"volumeGainDb": 3}, {"prebuiltAmbientNoise": "PREBUILT_AMBIENT_NOISE_UNSPECIFIED"}, None],
+)
+def test_without_a_source_there_is_none(config: dict[str, Any] | None) -> None:
+    assert profile({"ambientSoundConfig": config}).ambience is None
+
+
+@pytest.mark.parametrize(
+    ("config", "code"),
+    [
+        ({"prebuiltAmbientSound": "jungle"}, "app.ambient_name"),
+        ({"prebuiltAmbientNoise": "OUTDOORS"}, "app.ambient_name"),
+        ({"prebuiltAmbientSound": "hum", "gcsUri": "gs://b/x.wav"}, "app.ambient_source"),
+    ],
+)
+def test_a_wrong_ambient_sound_is_named(config: dict[str, Any], code: str) -> None:
+    with pytest.raises(AppError) as caught:
+        profile({"ambientSoundConfig": config})
+    assert caught.value.code == code
+    assert caught.value.where is not None
+    assert caught.value.where.startswith("app:audioProcessingConfig.ambientSoundConfig")
+
+
+@pytest.mark.parametrize(("when", "whole"), [("call", True), ("speech", False), ("off", None)])
+def test_a_setting_says_when_it_sounds(when: str, whole: bool | None) -> None:
+    settings = load(flags=[f"call.ambience={json.dumps(when)}"])
+    sound = profile({"ambientSoundConfig": {"prebuiltAmbientSound": "hum"}}, settings).ambience
+    assert (sound.whole_call if sound is not None else None) is whole
+
+
+def test_the_channel_profile_and_the_app_forbid_each_in_its_own_rank() -> None:
+    made = profile(
+        {"bargeInConfig": {"disableBargeIn": True}},
+        defaultChannelProfile={
+            "disableBargeInControl": True,
+            "disableDtmf": True,
+            "noiseSuppressionLevel": "high",
+        },
+    )
+    assert made.disable_barge_in
+    assert made.forbid_barge_in
+    assert made.disable_dtmf
+    assert made.noise_suppression == "high"
+
+
+def test_the_persona_is_told_to_the_model() -> None:
+    concise = app({}, defaultChannelProfile={"personaProperty": {"persona": "CONCISE"}})
+    chatty = app({}, defaultChannelProfile={"personaProperty": {"persona": "CHATTY"}})
+    assert "short" in instructions(concise, concise.root_agent)
+    assert "warmly" in instructions(chatty, chatty.root_agent)
+    assert instructions(app({}), app({}).root_agent) == ""
+
+
+def test_the_operators_voice_settings_reach_the_call() -> None:
+    made = profile(
+        {},
+        load(
+            flags=[
+                "call.barge_in=words",
+                "call.barge_in_words=2",
+                "call.back_channel={en: [sure thing]}",
+                "call.resume_after_noise=true",
+                "call.keys_under_protection=keep",
+                "call.number_silence_s=0.2",
+                "call.fade_ms=20",
+            ]
+        ),
+    )
+    assert made.barge_in is BargeIn.WORDS
+    assert made.barge_in_words == 2
+    assert made.back_channel == {"en": ("sure thing",)}
+    assert made.resume_after_noise
+    assert made.keys_under_protection is ProtectedKeys.KEEP
+    assert made.number_silence_s == made.end_silence_s
+    assert made.fade_ms == 20
+
+
+def test_a_runtime_that_speaks_brings_its_own_background() -> None:
+    settings = load(flags=["runtime.modality=audio", "runtime.audio=LINEAR16/16000"])
+    made = profile({"ambientSoundConfig": {"prebuiltAmbientSound": "hum"}}, settings)
+    assert made.audio_runtime
+    assert made.ambience is None
+    assert runtime_audio(settings) == (AudioFormat(Encoding.LINEAR16, 16000), 60)
+    assert runtime_audio(Settings()) == (None, 60)
