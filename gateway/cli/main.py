@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Final
 
 import typer
 
 from gateway import __version__
-from gateway.cli import app as app_commands
-from gateway.cli import call, load, serve, simulate
 from gateway.errors import GatewayError
 
-BAD_INPUT = 2
+BAD_INPUT: Final = 2
+COMMANDS: Final = ("serve", "simulate", "call", "load", "app")
 
-app = typer.Typer(
-    name="voice-gateway",
-    help="""A voice for agent applications on telephone platforms.
+HELP: Final = """A voice for agent applications on telephone platforms.
 
     voice-gateway serve                              a live agent on http://127.0.0.1:8080
 
@@ -24,17 +24,7 @@ app = typer.Typer(
     voice-gateway call http://127.0.0.1:8080 scenario.yaml --channel twilio
 
     voice-gateway app init my_app                    an agent app to start from
-    """,
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-app.command("serve")(serve.serve)
-app.command("simulate")(simulate.simulate)
-app.command("call")(call.call)
-app.command("load")(load.load)
-app.add_typer(app_commands.commands)
+"""
 
 
 def _version(show: bool) -> None:
@@ -43,7 +33,6 @@ def _version(show: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: bool = typer.Option(
         False, "--version", callback=_version, is_eager=True, help="Print the version and leave."
@@ -52,10 +41,32 @@ def _options(
     """Options of every command."""
 
 
+def build(commands: Sequence[str] = COMMANDS) -> typer.Typer:
+    """The command line with these commands; each brings libraries that the others need not load."""
+    line = typer.Typer(
+        name="voice-gateway",
+        help=HELP,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    line.callback(help=HELP)(_options)
+    for name in commands:
+        module = import_module(f"gateway.cli.{name}")
+        if name == "app":
+            line.add_typer(module.commands)
+        else:
+            line.command(name)(getattr(module, name))
+    return line
+
+
 def main() -> None:
     """Run the command line; expected failures are two lines on standard error."""
+    first = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    commands = [first] if first in COMMANDS else () if "--version" in sys.argv else COMMANDS
     try:
-        app()
+        build(commands)()
     except GatewayError as error:
         print(error.lines(), file=sys.stderr)
         sys.exit(BAD_INPUT)

@@ -11,7 +11,7 @@ import pytest
 import structlog
 from typer.testing import CliRunner, Result
 
-from gateway.cli.main import app
+from gateway.cli.main import build
 
 GOOD = "caller: [{wait: agent_quiet}, {hangup: true}]\nexpect: [{heard: welcome}]\n"
 BAD = "caller: [{hangup: true}]\nexpect: [{heard: never said}]\n"
@@ -38,7 +38,7 @@ def files(tmp_path: Path) -> dict[str, str]:
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, list(arguments))
+    return CliRunner().invoke(build(), list(arguments))
 
 
 def test_a_scenario_that_holds(files: dict[str, str], tmp_path: Path) -> None:
