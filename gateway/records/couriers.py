@@ -107,6 +107,10 @@ class BucketCourier:
                         # The same name gets the same content: sending twice does no harm.
                         retry=DEFAULT_RETRY.with_timeout(self._timeout_s),
                     )
+        except RecordError:
+            # The next attempt looks for credentials anew.
+            self.close()
+            raise
         finally:
             for response in self._responses:
                 response.close()

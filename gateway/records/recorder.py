@@ -33,6 +33,9 @@ NOTED = frozenset(
 )
 """Kinds of timeline lines that a transcript is made of."""
 
+_PACK = HEAD.pack
+_CALLER, _AGENT = Kind.CALLER, Kind.AGENT
+
 Note = tuple[float, str, Mapping[str, Any]]
 
 
@@ -44,10 +47,10 @@ class CallRecorder:
     """
 
     __slots__ = (
-        "_audio",
         "_limit",
         "_notes",
         "_parts",
+        "audio",
         "ended_at",
         "lost_frames",
         "lost_notes",
@@ -57,8 +60,9 @@ class CallRecorder:
     )
 
     def __init__(self, *, audio: bool, max_frames: int) -> None:
-        self._audio = audio
-        self._limit = 2 * max_frames
+        self.audio = audio
+        """Whether sound is kept, not only words."""
+        self._limit = 2 * max_frames if audio else 0
         self._parts: list[bytes] = []
         """Head and payload in turn: half as many entries as parts."""
         self._notes: list[Note] = []
@@ -76,22 +80,30 @@ class CallRecorder:
 
     def caller(self, data: bytes, now: float) -> None:
         """Audio of the caller that came at `now`, encoded as the line's input. Hot path."""
-        if self._audio:
-            self._put(Kind.CALLER, now, data)
+        parts = self._parts
+        if len(parts) < self._limit:
+            parts.append(_PACK(_CALLER, len(data), now))
+            parts.append(data)
+        elif self._room():
+            self.caller(data, now)
 
     def agent(self, data: bytes, due: float) -> None:
         """Audio that the caller hears from `due` on, encoded as the line's output. Hot path."""
-        if self._audio:
-            self._put(Kind.AGENT, due, data)
+        parts = self._parts
+        if len(parts) < self._limit:
+            parts.append(_PACK(_AGENT, len(data), due))
+            parts.append(data)
+        elif self._room():
+            self.agent(data, due)
 
     def unheard(self, since: float) -> None:
         """Agent audio given before this, but due from `since` on, was never heard."""
-        if self._audio:
+        if self.audio:
             self._parts += (HEAD.pack(Kind.UNHEARD, 0, since), b"")
 
     def key(self, now: float) -> None:
         """A telephone key was pressed: its tone may be in the caller's audio."""
-        if self._audio:
+        if self.audio:
             self._parts += (HEAD.pack(Kind.KEY, 0, now), b"")
 
     def note(self, t: float, kind: str, fields: Mapping[str, Any]) -> None:
@@ -110,21 +122,23 @@ class CallRecorder:
             if self.on_end is not None:
                 self.on_end()
 
-    def _put(self, kind: int, t: float, data: bytes) -> None:
-        parts = self._parts
-        if len(parts) >= self._limit:
-            if self.spill is None:
-                self.lost_frames += 1
-                return
-            self.spill()
-        parts += (HEAD.pack(kind, len(data), t), data)
+    def _room(self) -> bool:
+        """Make room for a frame where that can be done here; else it is lost."""
+        if not self.audio:
+            return False
+        if self.spill is None:
+            self.lost_frames += 1
+            return False
+        self.spill()
+        return True
 
     # ---- in the writer's thread
 
     def take_audio(self) -> bytes:
         """Everything since the last time, as entries of a spool file."""
         parts = self._parts
-        count = len(parts)
+        # Never between a head and its payload.
+        count = len(parts) & ~1
         if not count:
             return b""
         taken = b"".join(parts[:count])

@@ -45,6 +45,14 @@ def test_grace_period_covers_drain_and_goodbye(tmp_path: Path) -> None:
     assert grace_s > server.drain_s + server.shutdown_s
 
 
+def test_records_are_spooled_where_there_is_a_volume_with_room(tmp_path: Path) -> None:
+    records = _settings(tmp_path).records
+    spec = _one("Deployment")["spec"]["template"]["spec"]
+    mounts = {m["mountPath"]: m["name"] for m in spec["containers"][0]["volumeMounts"]}
+    (volume,) = [v for v in spec["volumes"] if v["name"] == mounts[str(records.spool)]]
+    assert int(volume["emptyDir"]["sizeLimit"].removesuffix("Gi")) << 30 > records.max_spool_bytes
+
+
 def test_selectors_ports_and_probes_agree() -> None:
     template = _one("Deployment")["spec"]["template"]
     labels = template["metadata"]["labels"]

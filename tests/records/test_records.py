@@ -129,7 +129,7 @@ async def test_a_place_that_is_away_does_not_keep_others_waiting(tmp_path: Path)
     away, here = Place(), Place(away=False)
     plan = Plan((Delivery(Target.BUCKET, "b", False), Delivery(Target.FOLDER, "f", False)))
     both = {Target.BUCKET: away, Target.FOLDER: here}
-    async with records(settings(tmp_path, retry_s=60.0), plan, both) as keeper:
+    async with records(settings(tmp_path, retry_s=60.0, retry_max_s=60.0), plan, both) as keeper:
         for n in range(3):
             talk(keeper, f"CA{n}")
         await until(lambda: len(here.brought) == 3)

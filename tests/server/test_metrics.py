@@ -50,3 +50,11 @@ def test_labels_are_bounded() -> None:
     text = metrics.text().decode()
     assert text.count("voice_gateway_errors_total{") == MAX_LABEL_VALUES + 1
     assert 'voice_gateway_errors_total{code="other"} 52.0' in text
+
+
+def test_records_are_counted_by_their_state() -> None:
+    metrics = Metrics()
+    metrics.watch_records(lambda: {"delivered": 3, "waiting": 1})
+    text = metrics.text().decode()
+    assert 'voice_gateway_records{state="delivered"} 3.0' in text
+    assert 'voice_gateway_records{state="waiting"} 1.0' in text
