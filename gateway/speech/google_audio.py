@@ -12,7 +12,7 @@ from gateway.errors import AssetError, SpeechError
 MAX_HEADER_BYTES = 1 << 16
 _RIFF_BYTES = 12
 _CHUNK = struct.Struct("<4sI")
-_TEXT_BYTES = 256
+_TEXT_BYTES = 512
 """So much is looked at before it plays: a quiet start may read like letters by chance."""
 _ENCODINGS = {
     (wav.Tag.PCM, 2): Encoding.LINEAR16,

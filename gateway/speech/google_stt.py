@@ -33,6 +33,8 @@ MAX_PIECE_BYTES = 15_000
 """The service takes no more in one message."""
 KEEP_S = 15.0
 """Audio kept for a leg that has to be repeated, and for a service that is slow to take it."""
+REPEAT_S = 10.0
+"""So much of it is repeated at most: what is older would be dropped while it is sent."""
 REWIND_S = 2.0
 """How far a new leg goes back where the old one had heard nothing: its last words may be young."""
 REMEMBERED_S = 90.0
@@ -165,9 +167,14 @@ class _Leg:
     done: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
 
+    def finish(self) -> None:
+        """It is over: also for the library, which may go on to wait for audio."""
+        self.done.set()
+        self.fed.set()
+
     def cancel(self) -> None:
         """Break the request off; whoever waits goes on."""
-        self.done.set()
+        self.finish()
         if self.task is not None:
             self.task.cancel()
 
@@ -250,7 +257,7 @@ class GoogleStream:
 
     def _open_leg(self) -> None:
         tape = self._tape
-        start = max(self._next, tape.start)
+        start = max(self._next, tape.start, tape.end - tape.position(REPEAT_S))
         if start > self._next:
             self._lost.append((tape.seconds(self._next), tape.seconds(start)))
         self._leg = self._begin(_Leg(start, start, start, tape.end))
@@ -303,7 +310,7 @@ class GoogleStream:
         finally:
             if responses is not None:
                 responses.cancel()
-            leg.done.set()
+            leg.finish()
 
     async def _requests(self, leg: _Leg) -> AsyncIterator[Any]:
         from google.cloud.speech_v2.types import cloud_speech
@@ -325,7 +332,7 @@ class GoogleStream:
                 audio = tape.read(leg.cursor, stop)
                 leg.cursor = stop
                 yield cloud_speech.StreamingRecognizeRequest(audio=audio)
-            elif leg.end is not None:
+            elif leg.end is not None or leg.done.is_set():
                 return
             else:
                 leg.fed.clear()
@@ -395,6 +402,9 @@ class GoogleStream:
             self._abandon(leg, leg.cursor)
 
     def _broken(self, leg: _Leg, error: SpeechError) -> None:
+        if error.code == "speech.unavailable" and self._failure is not None:
+            # A write that fails hides the service's own status: the one before tells more.
+            error = self._failure
         leg.error = self._failure = error
         recogniser = self._recogniser
         if error.code == "speech.refused" and recogniser.word_times and not leg.answered:
@@ -486,7 +496,7 @@ class GoogleStream:
             await asyncio.wait(tasks, timeout=CLOSE_WAIT_S)
         for leg in self._legs:
             leg.error = leg.error or _closed()
-            leg.done.set()
+            leg.finish()
         self._recogniser.closed(self)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import groupby
@@ -96,6 +96,8 @@ class GoogleEars:
         self.pieces = 0
         """Messages of audio so far."""
         self.word_times = True
+        self.ear: Callable[[Pcm], Awaitable[str]] | None = None
+        """Understands what holds no made-up word, once its stream has ended."""
         self.language = ""
         """What it says that it has heard."""
         self._server: Any = None
@@ -105,7 +107,9 @@ class GoogleEars:
         return f"127.0.0.1:{self.port}"
 
     async def start(self) -> None:
-        self._server = grpc.aio.server()
+        # A small fixed window: what is not read is soon not taken either.
+        options = [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 1 << 16)]
+        self._server = grpc.aio.server(options=options)
         handlers = {
             "StreamingRecognize": grpc.stream_stream_rpc_method_handler(
                 self._stream,
@@ -193,8 +197,11 @@ class GoogleEars:
         stream.ended = True
         if fault == "silent":
             await asyncio.Event().wait()
+        end = len(stream.audio) // 2
         if words := _words(stream.audio, settled):
-            yield self._final(stream, words, len(stream.audio) // 2)
+            yield self._final(stream, words, end)
+        elif self.ear is not None and (text := await self.ear(bytes(stream.audio))):
+            yield self._final(stream, [_Word(text, settled, end)], end)
 
     @staticmethod
     def _interim(text: str, end: int) -> cloud_speech.StreamingRecognizeResponse:

@@ -45,7 +45,9 @@ def voice_of(text: str, rate_hz: int) -> Pcm:
     """The sound of a text: each character its own slope."""
     count = round(CHARACTER_S * rate_hz)
     return b"".join(
-        struct.pack(f"<{count}h", *((n * (ord(char) % 61 + 7)) % 8000 - 4000 for n in range(count)))
+        struct.pack(
+            f"<{count}h", *((n * (ord(char) % 61 + 60)) % 8000 - 4000 for n in range(count))
+        )
         for char in text
     )
 

@@ -78,7 +78,7 @@ def test_silence_is_audio_and_no_message(line: AudioFormat) -> None:
         b'{"error": "quota"}',
         b"Service Unavailable",
         "<html>Fehler: überlastet</html>".encode(),
-        ("Try again " + "x" * 244 + "é and so on").encode(),
+        ("Try again " + "x" * 500 + "é and so on").encode(),
     ],
     ids=["json", "text", "html", "cut in a letter"],
 )
