@@ -136,6 +136,11 @@ class Agent:
         """End the session."""
         self._say.put_nowait({"endSession": {"metadata": metadata}})
 
+    def say(self, text: str) -> None:
+        """A turn with one sentence."""
+        output = {"text": text, "turnIndex": 1, "turnCompleted": True}
+        self._say.put_nowait({"sessionOutput": output})
+
     def payload(self, payload: dict[str, Any]) -> None:
         """A turn with one payload."""
         output = {"payload": payload, "turnIndex": 1, "turnCompleted": True}
