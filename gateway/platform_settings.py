@@ -180,6 +180,61 @@ class SignalWireSettings(PlatformSettings):
     """Byte order of L16, both ways."""
 
 
+class PlivoSettings(PlatformSettings):
+    """Plivo. `auth_tokens` sign the webhooks and sockets; with `account` the first opens REST.
+
+    A transfer needs `public_origin` here too.
+    """
+
+    content_type: Literal[
+        "audio/x-mulaw;rate=8000", "audio/x-l16;rate=8000", "audio/x-l16;rate=16000"
+    ] = "audio/x-mulaw;rate=8000"
+    """Audio of both directions that the answer asks for."""
+    stop_stream: bool = False
+    """True: a `stop` message goes before the end, for platforms that would connect again."""
+
+
+class ExotelSettings(PlatformSettings):
+    """Exotel. `username` and `password` stand in the address that the applet is given."""
+
+    rate_hz: Literal[8000, 16000, 24000] = 8000
+    """Rate of both directions that the answer asks for."""
+    min_chunk_bytes: int = Field(3200, ge=320, le=32000, multiple_of=320)
+    """Least audio in one message but the last of a stretch; smaller ones jitter there."""
+
+
+class BandwidthSettings(PlatformSettings):
+    """Bandwidth. `username` and `password` are what it sends with webhooks and sockets.
+
+    `account`, `api_key` (client id) and `api_secret` (client secret) open REST; a transfer needs
+    `public_origin` here too.
+    """
+
+    codec: Literal["PCMU", "PCM"] = "PCMU"
+    """What is sent; what comes is PCMU."""
+    rate_hz: Literal[8000, 16000, 24000] = 8000
+    """Rate of what is sent; others than 8000 with PCM only."""
+    hold_s: int = Field(14400, ge=60, le=86400)
+    """How long the answer keeps the call up beside its stream."""
+    token_url: str = "https://api.bandwidth.com/api/v1/oauth2/token"
+    """Where client id and secret are exchanged for a token."""
+
+    @model_validator(mode="after")
+    def _the_telephone_codec_has_one_rate(self) -> BandwidthSettings:
+        if self.codec != "PCM" and self.rate_hz != 8000:
+            raise ValueError(f"{self.codec} has 8000 Hz only; set codec to PCM")
+        return self
+
+
+class AudioCodesSettings(PlatformSettings):
+    """AudioCodes VoiceAI Connect and Live Hub. `auth_tokens` are the bot's bearer tokens."""
+
+    media_format: Literal["raw/mulaw", "raw/lpcm16_8", "raw/lpcm16", "raw/lpcm16_24"] = "raw/lpcm16"
+    """What is chosen where the platform offers it; else the first of its own that is spoken."""
+    resume_s: float = Field(20.0, ge=0, le=300)
+    """How long a call whose socket was lost waits for the platform to come back."""
+
+
 class PlatformsSettings(BaseModel):
     """All platforms."""
 
@@ -196,3 +251,9 @@ class PlatformsSettings(BaseModel):
     vonage: VonageSettings = VonageSettings()
     telnyx: TelnyxSettings = TelnyxSettings()
     signalwire: SignalWireSettings = SignalWireSettings()
+    plivo: PlivoSettings = PlivoSettings()
+    exotel: ExotelSettings = ExotelSettings()
+    bandwidth: BandwidthSettings = BandwidthSettings()
+    sinch: PlatformSettings = PlatformSettings()
+    infobip: PlatformSettings = PlatformSettings()
+    audiocodes: AudioCodesSettings = AudioCodesSettings()

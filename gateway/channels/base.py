@@ -389,10 +389,10 @@ class Channel(Protocol):
         """Take one wire message. Raises ProtocolError where the peer broke the protocol."""
         ...
 
-    def audio(self, data: bytes, turn: int) -> Wire:
+    def audio(self, data: bytes, turn: int) -> Wire | tuple[Wire, ...]:
         """The wire message for audio in `Started.out_format`, sized as the record says. Hot path.
 
-        Called after `Started` only.
+        Several where a stretch of audio has to be opened first. Called after `Started` only.
         """
         ...
 

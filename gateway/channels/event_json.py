@@ -1,9 +1,9 @@
-"""JSON messages that name their kind in the field `event`, decoded by type in one pass."""
+"""JSON messages that name their kind in one field, decoded by type in one pass."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -12,22 +12,20 @@ from gateway.errors import ProtocolError
 M = TypeVar("M", bound=msgspec.Struct)
 
 
-class _Envelope(msgspec.Struct):
-    event: str
-
-
-_decode_envelope = msgspec.json.Decoder(_Envelope).decode
+_decode_envelope = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class EventDecoder(Generic[M]):
     """Decodes the messages of one dialect. Not strict: numbers may be written as strings.
 
-    `known`: the events whose shape matters; others may hold anything.
+    `known`: the events whose shape matters; others may hold anything. `kind`: the field that
+    names them.
     """
 
-    def __init__(self, message: type[M], known: Iterable[str]) -> None:
+    def __init__(self, message: type[M], known: Iterable[str], kind: str = "event") -> None:
         self._decode = msgspec.json.Decoder(message, strict=False).decode
         self._known = frozenset(known)
+        self._kind = kind
 
     def decode(self, text: str) -> M | None:
         """One message; None for an unknown event of another shape. Raises ProtocolError."""
@@ -36,10 +34,10 @@ class EventDecoder(Generic[M]):
         except msgspec.ValidationError as error:
             fault = ProtocolError("protocol.shape", f"message has a wrong shape: {error}")
             try:
-                known = _decode_envelope(text).event in self._known
-            except msgspec.MsgspecError:
+                kind = _decode_envelope(text).get(self._kind)
+            except (msgspec.MsgspecError, RecursionError):
                 raise fault from None
-            if known:
+            if not isinstance(kind, str) or kind in self._known:
                 raise fault from None
             return None
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:

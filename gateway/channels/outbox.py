@@ -68,7 +68,7 @@ class Outbox:
         out: list[Wire] = []
         size = self._message_bytes
         while len(self._kept) >= size:
-            out.append(self._message(bytes(self._kept[:size])))
+            out += self._messages(bytes(self._kept[:size]))
             del self._kept[:size]
         return out
 
@@ -101,8 +101,9 @@ class Outbox:
         short = -len(data) % self._pad_bytes
         if short:
             data += self._silence * -(-short // len(self._silence))
-        return [self._message(data)]
+        return self._messages(data)
 
-    def _message(self, data: bytes) -> Wire:
+    def _messages(self, data: bytes) -> list[Wire]:
         self._ticks = 0
-        return self._channel.audio(data, self._turn)
+        made = self._channel.audio(data, self._turn)
+        return list(made) if isinstance(made, tuple) else [made]

@@ -91,8 +91,11 @@ _OWN_FIELDS: Final = frozenset({"event", "content-type"})
 class VonageChannel(Codec):
     """The codec of one websocket endpoint."""
 
-    def __init__(self, opening: Opening[VonageSettings]) -> None:
-        super().__init__(CAPABILITIES)
+    call_id_fields: tuple[str, ...] = ("uuid", "call_uuid")
+    """Custom values that may name the call."""
+
+    def __init__(self, opening: Opening[Any], capabilities: Capabilities = CAPABILITIES) -> None:
+        super().__init__(capabilities)
         self._expected_call_id = opening.expected_call_id
         self._started = False
 
@@ -131,7 +134,7 @@ class VonageChannel(Codec):
                 where="content-type",
             )
         custom = {name: value for name, value in told.items() if name not in _OWN_FIELDS}
-        call_id = first_text(custom, "uuid", "call_uuid")
+        call_id = first_text(custom, *self.call_id_fields)
         if self._expected_call_id and call_id not in ("", self._expected_call_id):
             raise ProtocolError(
                 "protocol.other_call",
@@ -143,7 +146,9 @@ class VonageChannel(Codec):
         audio = AudioFormat(Encoding.LINEAR16, int(found[1]))
         return Started(
             # An answer that is not ours may name no call; then nobody can address it either.
-            call_id=self._expected_call_id or call_id or f"vonage-{secrets.token_hex(8)}",
+            call_id=self._expected_call_id
+            or call_id
+            or f"{self._capabilities.dialect}-{secrets.token_hex(8)}",
             channel_id=first_text(custom, "conversation_uuid"),
             from_=first_text(custom, "from"),
             to=first_text(custom, "to"),

@@ -127,7 +127,12 @@ class PlatformLine:
         if self.gone:
             return
         if self._outbox is None:
-            self.transport.send(self.channel.audio(data, turn))
+            made = self.channel.audio(data, turn)
+            if isinstance(made, tuple):
+                for message in made:
+                    self.transport.send(message)
+            else:
+                self.transport.send(made)
         else:
             for message in self._outbox.audio(data, turn):
                 self.transport.send(message)

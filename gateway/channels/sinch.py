@@ -1,0 +1,163 @@
+"""Sinch Voice Stream: JSON commands, Linear16 (little endian) as binary messages.
+
+The platform asks with `connect` and waits for `answer`; a call for which there is no room is told
+`busy`, a peer that breaks the protocol `reject`. A lost socket is the end of the call. There are no
+marks and no keys. How a broken peer is closed:
+
+    1002  a second `connect`, audio or another command before the first
+    1007  not JSON, a field of the wrong type, another codec or rate
+
+Names: Sinch's published description.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from gateway.audio.formats import AudioFormat, Encoding
+from gateway.channels.base import (
+    AudioIn,
+    ChannelCommand,
+    ChannelEvent,
+    Clear,
+    Close,
+    Codec,
+    EndReason,
+    Hangup,
+    Reply,
+    Started,
+    Transfer,
+    Wire,
+    first_text,
+)
+from gateway.channels.capabilities import Capabilities, ClearBy, Marks
+from gateway.channels.dialect import Dialect, MediaRoute, Opening, Proof
+from gateway.channels.event_json import EventDecoder
+from gateway.channels.proofs import AuthorizationProof
+from gateway.errors import ProtocolError
+from gateway.platform_settings import PlatformSettings
+
+CAPABILITIES: Final = Capabilities(
+    dialect="sinch",
+    marks=Marks.EMULATED,
+    clear=ClearBy.NATIVE,
+    # It keeps 5 MB and drops the oldest beyond: never more than a second of it is used.
+    max_lead_ms=1000,
+    # 96000 Hz: 20 ms are 3840 bytes, and a peer may gather some.
+    max_message_bytes=1 << 18,
+    binary_in=True,
+    dtmf_in=False,
+)
+
+MIN_RATE_HZ: Final = 8000
+MAX_RATE_HZ: Final = 96000
+
+
+class _Message(msgspec.Struct, rename="camel"):
+    command: str
+    call_id: str = ""
+    application_key: str = ""
+    codec: str = "PCM"
+    sample_rate: int = 8000
+    call_headers: dict[str, Any] | list[dict[str, Any]] | None = None
+
+
+_messages: Final = EventDecoder(_Message, ("connect", "heartbeat"), "command")
+
+
+class SinchChannel(Codec):
+    """The codec of one stream."""
+
+    def __init__(self, opening: Opening[PlatformSettings]) -> None:
+        super().__init__(CAPABILITIES)
+        self._started = False
+        self._answering = False
+        """`answer` is on its way, after what `Started` brings about."""
+
+    def receive(self, message: Wire) -> list[ChannelEvent]:
+        """Take one message. Raises ProtocolError as the module says."""
+        self._answering = False
+        if isinstance(message, bytes):
+            if not self._started:
+                raise ProtocolError("protocol.order", "audio before connect", close_code=1002)
+            return [AudioIn(message)] if message else []
+        told = _messages.decode(message)
+        if told is None:
+            return []
+        if told.command == "connect":
+            started = self._start(told)
+            self._answering = True
+            return [started, Reply('{"command":"answer"}')]
+        if not self._started:
+            raise ProtocolError("protocol.order", "a command before connect", close_code=1002)
+        if told.command == "heartbeat":
+            return [Reply('{"command":"heartbeat"}')]
+        return []
+
+    def _start(self, told: _Message) -> Started:
+        if self._started:
+            raise ProtocolError("protocol.started_twice", "a second connect", close_code=1002)
+        if not told.call_id:
+            raise ProtocolError("protocol.shape", "connect names no call", where="callId")
+        rate_hz = told.sample_rate
+        whole = rate_hz % 50 == 0
+        if told.codec.upper() != "PCM" or not (MIN_RATE_HZ <= rate_hz <= MAX_RATE_HZ and whole):
+            raise ProtocolError(
+                "protocol.format",
+                f"{told.codec[:20]} at {rate_hz} Hz is not spoken here",
+                where="sampleRate",
+                hint=f"ask for PCM at {MIN_RATE_HZ} to {MAX_RATE_HZ} Hz",
+            )
+        self._started = True
+        custom = _headers(told.call_headers)
+        audio = AudioFormat(Encoding.LINEAR16, rate_hz)
+        return Started(
+            call_id=told.call_id,
+            from_=first_text(custom, "from", "From"),
+            to=first_text(custom, "to", "To"),
+            language=first_text(custom, "language"),
+            in_format=audio,
+            out_format=audio,
+            custom=custom,
+            account=told.application_key,
+        )
+
+    def audio(self, data: bytes, turn: int) -> bytes:
+        """Raw samples."""
+        return data
+
+    def command(self, command: ChannelCommand) -> list[Wire | Close]:
+        """Clear; a hang-up and a transfer close the socket, which ends the call."""
+        if isinstance(command, Clear):
+            return ['{"command":"clear"}']
+        if isinstance(command, Hangup):
+            closed = Close(1000, command.reason.value)
+            if self._answering and command.reason is EndReason.LIMIT:
+                return ['{"command":"busy"}', closed]
+            return [closed]
+        if isinstance(command, Transfer):
+            return [Close(1000, "transferred")]
+        return []
+
+    def protocol_close(self, error: Exception) -> list[Wire | Close]:
+        """`reject` where the call was not answered yet, and the close."""
+        closing = super().protocol_close(error)
+        return closing if self._started else ['{"command":"reject"}', *closing]
+
+
+def _headers(told: dict[str, Any] | list[dict[str, Any]] | None) -> dict[str, Any]:
+    """Custom values, as an object or as a list of keys and values."""
+    if isinstance(told, dict):
+        return told
+    return {str(one["key"]): one.get("value") for one in told or () if "key" in one}
+
+
+DIALECT: Final = Dialect(
+    capabilities=CAPABILITIES,
+    open=SinchChannel,
+    settings=lambda platforms: platforms.sinch,
+    routes=(MediaRoute("/sinch/media", Proof.PLATFORM),),
+    proof=AuthorizationProof,
+)
