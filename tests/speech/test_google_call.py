@@ -22,7 +22,7 @@ from tests.speech.conftest import PLAN
 from tests.speech.google_ears import RATE_HZ, GoogleEars, say
 from tests.speech.google_voices import GoogleVoices, wav
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
 
 SCENARIO = """
 caller:
