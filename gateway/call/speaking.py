@@ -118,6 +118,9 @@ class Speaking:
         if plan.uri:
             if self._desk.playout is None:
                 self._pass_on(output.payload, output.turn)
+            else:
+                # A client that is sent the sound is told its words, as with speech.
+                self._show(plan.policy.transcript, output.turn)
             self._queue(
                 Source.FILE,
                 plan.policy,

@@ -140,6 +140,8 @@ class Utterance:
         self._residue = pcm[whole:]
         if whole:
             self._add(Chunk(pcm[:whole], whole))
+        if self.source is Source.AUDIO and self.sentences:
+            self.sentences[0].length = self.total
 
     def finish(self) -> None:
         """No more audio comes; what is left of a stream is padded."""
@@ -270,6 +272,8 @@ class Utterance:
         for sentence in self.sentences:
             if heard <= sentence.start:
                 break
+            if not sentence.text:
+                continue
             length = float(sentence.length)
             if not sentence.whole:
                 # Its audio is still being made, or broke off: there is more than is here.

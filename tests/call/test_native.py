@@ -45,6 +45,7 @@ def test_the_client_reads_what_the_agent_says() -> None:
         AgentText("Hello there.", 1),
         AgentText("Terms.", 1),
         AgentPayload({"chips": ["a"]}, 1),
+        AgentText("la la", 1),
         AgentToolCalls([{"id": "7"}], 1),
     ]
 

@@ -29,7 +29,7 @@ async def failures(rows: Sequence[Row], channel: str) -> list[str]:
         try:
             check(row, outcome, exact=False)
         except AssertionError as error:
-            return f"{row.name}: {str(error).splitlines()[0]}"
+            return f"{row.name}: {' '.join(str(error).split())[:200]}"
         return None
 
     found = await asyncio.gather(*(one(row) for row in rows))
@@ -45,4 +45,5 @@ async def test_a_sample_of_the_rules_holds_over_the_wire() -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("channel", CHANNELS)
 async def test_every_rule_holds_over_the_wire(channel: str) -> None:
-    assert await failures(WIRED, channel) == []
+    found = await failures(WIRED, channel)
+    assert not found, "\n".join(found)

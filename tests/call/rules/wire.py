@@ -61,6 +61,8 @@ from tests.call.rules.virtual import profile_of
 
 LOUD = 1000
 WINDOW_BYTES = 512
+SHORTEST_S = 0.04
+"""A sound that is shorter is the ringing of a filter."""
 CONNECT_S = 10.0
 
 
@@ -74,13 +76,16 @@ class Tones:
 
     async def synthesise(self, text: str, voice: VoiceConfig, language: str, rate_hz: int) -> Pcm:
         await asyncio.sleep(self._row.tts_s)
-        return constant(self._row.speech_value(text), len(text) * S_PER_CHAR)
+        value = self._row.speech_value(text)
+        return constant(value, len(text) * S_PER_CHAR * rate_hz / RATE_HZ)
 
     async def recognise(self, pcm: Pcm, rate_hz: int, language: str) -> str:
         await asyncio.sleep(self._row.stt_s)
-        loud = np.frombuffer(pcm, "<i2")
-        numbers = np.rint((loud[loud > LOUD] - CALLER_VALUE) / CALLER_STEP).astype(int)
-        return self._row.said[int(numbers.max())].words if len(numbers) else ""
+        samples = np.frombuffer(pcm, "<i2")
+        near = (samples[samples > LOUD] - CALLER_VALUE) / CALLER_STEP
+        counts = np.bincount(np.maximum(np.rint(near), 0).astype(int), minlength=1)
+        heard = [n for n, count in enumerate(counts) if count > rate_hz * SHORTEST_S]
+        return self._row.said[heard[-1]].words if heard else ""
 
     async def complete(self, pcm: Pcm, rate_hz: int) -> bool:
         return self._row.complete
@@ -289,7 +294,9 @@ class _Caller:
             return Outcome(
                 list(self._watch.records),
                 list(self._agent.inputs),
-                np.frombuffer(b"".join(self._ear), "<i2"),
+                np.frombuffer(b"".join(self._ear), "<i2")[
+                    :: self._platform.out_format.rate_hz // RATE_HZ
+                ],
             )
         finally:
             with contextlib.suppress(ConnectionClosed):
@@ -307,18 +314,18 @@ class _Caller:
         self._closed = True
 
     async def _converse(self) -> None:
+        """Every 20 ms. The row's time is that of the audio, so a late process shortens no sound."""
         loop = asyncio.get_running_loop()
         start, begun, frame = loop.time(), None, 0
         steps = self._steps()
         while True:
-            now = loop.time()
             if begun is None and self._agent.began.is_set():
-                begun = now
+                begun = frame
             if begun is None:
-                assert now < start + CONNECT_S, "the agent was never told of the call"
-            elif now - begun >= self._row.seconds:
+                assert frame * FRAME_S < CONNECT_S, "the agent was never told of the call"
+            t = -1.0 if begun is None else (frame - begun) * FRAME_S
+            if t >= self._row.seconds:
                 return
-            t = -1.0 if begun is None else now - begun
             while steps and steps[0][0] <= t:
                 await self._perform(steps.pop(0)[1])
             played = self._platform.play()
