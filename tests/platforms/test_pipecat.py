@@ -1,0 +1,157 @@
+"""An independent peer: pipecat's serializers on the other end of a real socket.
+
+They are written for servers. What they write for a platform is here what the caller says, and what
+our server writes for one is theirs to read, which Twilio's kin allow: both directions look alike.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from gateway.audio import g711
+from gateway.audio.formats import Encoding
+from gateway.channels.base import Clear, EndReason, Hangup
+from gateway.channels.dialect import Opening
+from gateway.channels.genesys import GenesysChannel
+from gateway.platform_settings import GenesysSettings
+from gateway.simulate.platforms import platform
+from gateway.simulate.platforms.access import Access
+from tests.platforms import live as harness
+from tests.platforms.calling import dial, found, identity, serving
+from tests.server.echo import until
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    frames = pytest.importorskip("pipecat.frames.frames")
+    from loguru import logger
+    from pipecat.serializers import genesys, telnyx, twilio, vonage
+
+logger.remove()
+
+RATE_HZ = 8000
+TONE = array("h", [round(8000 * math.sin(n * math.pi / 4)) for n in range(1600)]).tobytes()
+
+
+def telnyx_serializer() -> Any:
+    params = telnyx.TelnyxFrameSerializer.InputParams(auto_hang_up=False)
+    return telnyx.TelnyxFrameSerializer("stream", "PCMU", "PCMA", params=params)
+
+
+def twilio_serializer() -> Any:
+    params = twilio.TwilioFrameSerializer.InputParams(auto_hang_up=False)
+    return twilio.TwilioFrameSerializer("stream", params=params)
+
+
+def vonage_serializer() -> Any:
+    params = vonage.VonageFrameSerializer.InputParams(vonage_sample_rate=RATE_HZ)
+    return vonage.VonageFrameSerializer(params)
+
+
+def genesys_serializer() -> Any:
+    serializer = genesys.GenesysAudioHookSerializer()
+    serializer._is_open = True
+    return serializer
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A dialect and the serializer that speaks it; how much of a tone survives its codec."""
+
+    dialect: str
+    serializer: Callable[[], Any]
+    encoding: Encoding
+    settings: dict[str, Any]
+
+
+PEERS = [
+    Peer("telnyx", telnyx_serializer, Encoding.ALAW, {}),
+    Peer("twilio", twilio_serializer, Encoding.MULAW, {}),
+    Peer("vonage", vonage_serializer, Encoding.LINEAR16, {"rate_hz": RATE_HZ}),
+    Peer("genesys", genesys_serializer, Encoding.MULAW, {}),
+]
+ALL = pytest.mark.parametrize("peer", PEERS, ids=[peer.dialect for peer in PEERS])
+
+
+async def made(peer: Peer) -> Any:
+    serializer = peer.serializer()
+    await serializer.setup(SimpleNamespace(audio_in_sample_rate=RATE_HZ))
+    return serializer
+
+
+@ALL
+async def test_each_hears_the_other(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard = bytearray()
+    monkeypatch.setattr(harness._Deaf, "feed", lambda _self, pcm: heard.extend(pcm))
+    serializer = await made(peer)
+    spoken = frames.OutputAudioRawFrame(audio=TONE, sample_rate=RATE_HZ, num_channels=1)
+    said = bytearray()
+    async with serving(peer.dialect, **peer.settings) as running:
+        endpoint = await found(peer.dialect, Access(running.gateway.url), identity(peer.dialect))
+        async with dial(endpoint) as client:
+            for message in endpoint.platform.open():
+                await client.send(message)
+            await client.send(await serializer.serialize(spoken))
+            await until(lambda: len(heard) >= len(TONE))
+            running.agents[0].say("One moment.")
+            try:
+                while len(said) < RATE_HZ * 2 // 10:
+                    frame = await serializer.deserialize(await client.recv())
+                    if isinstance(frame, frames.InputAudioRawFrame):
+                        assert (frame.sample_rate, frame.num_channels) == (RATE_HZ, 1)
+                        said += frame.audio
+            except ConnectionClosed:
+                pass
+    assert heard == g711.decode(g711.encode(TONE, peer.encoding), peer.encoding)
+    assert len(said) == RATE_HZ * 2 // 10
+
+
+@ALL
+async def test_our_platform_sides_are_understood(peer: Peer) -> None:
+    serializer = await made(peer)
+    far_side = platform(peer.dialect, identity(peer.dialect))
+    for message in far_side.open():
+        await serializer.deserialize(message)
+    (message,) = far_side.digit("5")
+    frame = await serializer.deserialize(message)
+    assert isinstance(frame, frames.InputDTMFFrame)
+    assert frame.button.value == "5"
+
+
+async def test_an_interruption_of_genesys_is_written_alike() -> None:
+    serializer = await made(PEERS[-1])
+    channel = GenesysChannel(Opening(GenesysSettings()))
+    (message,) = platform("genesys", identity("genesys")).open()
+    channel.receive(message)
+    (answer,) = [await serializer.deserialize(message)]
+    assert (
+        answer.message["parameters"]["media"] == json.loads(str(message))["parameters"]["media"][:1]
+    )
+    channel.audio(b"\xff", 1)
+    (ours,) = channel.command(Clear())
+    theirs = json.loads(await serializer.serialize(frames.InterruptionFrame()))
+    fields = ("version", "id", "type", "seq", "parameters")
+    assert [json.loads(str(ours))[name] for name in fields] == [theirs[name] for name in fields]
+
+
+async def test_the_end_of_a_genesys_call_is_written_alike() -> None:
+    serializer = await made(PEERS[-1])
+    channel = GenesysChannel(Opening(GenesysSettings()))
+    (message,) = platform("genesys", identity("genesys")).open()
+    channel.receive(message)
+    await serializer.deserialize(message)
+    serializer.set_output_variables({"intent": "billing", "action": "hangup"})
+    params = {"params": {"intent": "billing"}}
+    (ours,) = channel.command(Hangup(EndReason.COMPLETED, params))
+    theirs = json.loads(await serializer.serialize(frames.EndFrame()))
+    fields = ("version", "id", "type", "seq", "parameters")
+    assert [json.loads(str(ours))[name] for name in fields] == [theirs[name] for name in fields]

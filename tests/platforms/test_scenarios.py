@@ -1,0 +1,81 @@
+"""Whole calls on the telephone dialects: the real gateway, engines and agent, one short scenario.
+
+Over the wire each caller speaks the platform's side on a real socket, with its own proof.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from pathlib import Path
+
+import pytest
+
+from gateway.config import load
+from gateway.demo import SCENARIOS_PATH
+from gateway.server.compose import running
+from gateway.simulate.platforms.access import Access
+from gateway.simulate.run import Simulator
+from gateway.simulate.scenario import parse_scenario, read_scenario
+from gateway.simulate.wire import call
+from tests.channels.test_telnyx import KEY, PUBLIC
+
+pytestmark = pytest.mark.slow
+
+GENESYS_SECRET = base64.b64encode(b"the secret of the integration").decode()
+PLATFORMS = {
+    "genesys": {"clients": {"the-key": GENESYS_SECRET}},
+    "vonage": {"auth_tokens": ["a signature secret"]},
+    "telnyx": {"public_keys": [PUBLIC], "codec": "L16", "rate_hz": 16000},
+    "signalwire": {"auth_tokens": ["PSK_1"], "codec": "L16@16000h"},
+}
+PROOFS = {
+    "genesys": (GENESYS_SECRET, "the-key"),
+    "vonage": ("a signature secret", ""),
+    "telnyx": (base64.b64encode(KEY.private_bytes_raw()).decode(), ""),
+    "signalwire": ("PSK_1", ""),
+}
+SHORT = """
+caller:
+  - wait: {heard: "help you today"}
+  - dtmf: "12#"
+  - silence: 300ms
+  - hangup: true
+expect:
+  - heard: "welcome to northlight energy"
+  - event: {kind: utterance_ended, reason: completed, uri: "greeting"}
+  - event: {kind: dtmf, digits: "12"}
+  - ended: remote_hangup
+"""
+
+
+async def test_every_dialect_makes_its_call_on_a_real_server(unused_tcp_port: int) -> None:
+    url = f"http://127.0.0.1:{unused_tcp_port}"
+    server = {"port": unused_tcp_port, "public_origin": url}
+    settings = load(overrides={"server": server, "platforms": PLATFORMS})
+    scenario = parse_scenario(SHORT, Path("short.yaml"))
+    async with running(settings):
+        results = await asyncio.gather(
+            *(
+                call(Access(url, secret=secret, key=key), scenario, name)
+                for name, (secret, key) in PROOFS.items()
+            )
+        )
+    for name, result in zip(PROOFS, results, strict=True):
+        assert result.ok, (name, [str(verdict) for verdict in result.verdicts])
+        assert any(result.log.heard), name
+        assert not [line for line in result.log.timeline if line["kind"] == "error"], name
+
+
+@pytest.fixture(scope="module")
+def simulator() -> Simulator:
+    return Simulator()
+
+
+@pytest.mark.parametrize("channel", PLATFORMS)
+def test_an_interruption_on_every_dialect(simulator: Simulator, channel: str) -> None:
+    scenario = read_scenario(SCENARIOS_PATH / "barge_in.yaml")
+    result = simulator.run(scenario, channel=channel)
+    assert result.ok, [str(verdict) for verdict in result.verdicts]
+    assert not result.log.complaints
+    assert not [line for line in result.log.timeline if line["kind"] == "error"]
