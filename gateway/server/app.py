@@ -20,7 +20,7 @@ from gateway.server.auth import Gate, check_exposure
 from gateway.server.contract import MakeCall
 from gateway.server.door import MediaDoor
 from gateway.server.front import FrontDoor
-from gateway.server.http import HttpPages
+from gateway.server.http import LOGGER, HttpPages
 from gateway.server.media import CLOSE_WAIT_S, MediaSocket
 from gateway.server.metrics import Metrics
 from gateway.server.observers import CallObservers
@@ -90,6 +90,7 @@ class Gateway:
         self._runner = web.AppRunner(
             pages.application(),
             access_log=None,
+            logger=LOGGER,
             handle_signals=False,
             handler_cancellation=True,
             lingering_time=HTTP_STOP_S,

@@ -19,7 +19,7 @@ from gateway.errors import GatewayError
 from gateway.server import answers
 from gateway.server.door import MediaDoor
 from gateway.server.handover import hand_over
-from gateway.server.head import END, HeadError, canonical, parse, refuse_early
+from gateway.server.head import END, HeadError, canonical, check_body, parse, refuse_early
 
 LINGER_S: Final = 1.0
 """How long a refused client may go on sending: closing at once would cost it the answer."""
@@ -125,6 +125,7 @@ class FrontProtocol(asyncio.Protocol):
     def _decide(self, transport: asyncio.Transport, data: bytes, end: int) -> None:
         head = parse(data[:end])
         if not head.is_upgrade:
+            check_body(head)
             self._leave()
             protocol = self._door.http()
             transport.set_protocol(protocol)

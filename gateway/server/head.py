@@ -20,6 +20,7 @@ MAX_TARGET = 4096
 _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
 _TARGET = re.compile(rb"[\x21-\x7e]+\Z")
 _VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*\Z")
+_LENGTH = re.compile(r"[0-9]{1,18}")
 
 
 class HeadError(Exception):
@@ -116,6 +117,9 @@ def parse(raw: bytes) -> Head:
         if not colon or not _TOKEN.match(name) or not _VALUE.match(value):
             raise HeadError(HTTPStatus.BAD_REQUEST, "http.malformed", "a header field is malformed")
         headers.append((name.decode("ascii").lower(), value.strip().decode("latin-1")))
+    if sum(name == "host" for name, _ in headers) > 1:
+        # Which of them the other parts of the way believe cannot be known.
+        raise HeadError(HTTPStatus.BAD_REQUEST, "http.host", "more than one Host")
     path, _, query = _origin_form(target.decode("ascii")).partition("?")
     return Head(method.decode("ascii"), path, query, version.decode("ascii"), tuple(headers))
 
@@ -126,6 +130,21 @@ def _origin_form(target: str) -> str:
     if marker and scheme.lower() in ("http", "https", "ws", "wss"):
         return "/" + rest.partition("/")[2]
     return target
+
+
+def check_body(head: Head) -> None:
+    """Whether it is plain how long the body of a request is. Raises HeadError.
+
+    The HTTP stack refuses the same, but in words that repeat the client's own.
+    """
+    lengths = [value for name, value in head.headers if name == "content-length"]
+    encoding = head.listed("transfer-encoding")
+    sound = len(lengths) + len(encoding) <= 1
+    sound = sound and all(_LENGTH.fullmatch(value) for value in lengths)
+    if not sound or any(value.lower() != "chunked" for value in encoding):
+        raise HeadError(
+            HTTPStatus.BAD_REQUEST, "http.length", "how long the request body is cannot be told"
+        )
 
 
 def check_upgrade(head: Head) -> None:

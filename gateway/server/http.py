@@ -6,6 +6,7 @@ Every answer closes its connection; see `gateway.server.front`.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
@@ -14,6 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import structlog
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from gateway import __version__
 from gateway.channels.dialect import Hook, Proof, Request, RestRequest
@@ -37,6 +39,20 @@ FOLLOWER_READ_S: Final = 30.0
 _HOST = re.compile(r"[\w.-]+(:\d+)?|\[[0-9a-fA-F:.]+\](:\d+)?", re.ASCII)
 
 log = structlog.get_logger()
+
+
+class _OwnFaultsOnly(logging.Filter):
+    """Drops what aiohttp says of malformed requests: a client's fault, in the client's words."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """True where the record may be written."""
+        error = record.exc_info[1] if record.exc_info else None
+        return not isinstance(error, HttpProcessingError | web.RequestPayloadError)
+
+
+LOGGER: Final = logging.getLogger("gateway.http")
+"""What the HTTP stack itself logs to."""
+LOGGER.addFilter(_OwnFaultsOnly())
 
 Handler = Callable[[web.Request, Match], Awaitable[web.StreamResponse]]
 
@@ -221,6 +237,10 @@ class HttpPages:
         except TimeoutError:
             raise HeadError(
                 HTTPStatus.REQUEST_TIMEOUT, "http.slow", "the request body took too long to come"
+            ) from None
+        except web.RequestPayloadError:
+            raise HeadError(
+                HTTPStatus.BAD_REQUEST, "http.body", "the request body is malformed"
             ) from None
         except web.HTTPRequestEntityTooLarge:
             raise HeadError(

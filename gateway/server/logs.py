@@ -17,6 +17,10 @@ _WORDS: Final = frozenset(
     {"text", "digits", "transcript", "payload", "variables", "audio", "token", "authorization"}
 )
 
+# The values of local variables are the caller's words, tokens and settings; structlog's own
+# choices, in JSON and (where rich is installed) on a terminal, print them.
+_WHERE: Final = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+
 
 def without_words(
     _logger: Any, _method: str, event: MutableMapping[str, Any]
@@ -39,13 +43,17 @@ def set_up(settings: LogSettings) -> None:
     ]
     last: list[Processor] = (
         [
-            structlog.processors.dict_tracebacks,
+            structlog.processors.ExceptionRenderer(_WHERE),
             structlog.processors.JSONRenderer(
                 serializer=lambda event, **_: orjson.dumps(event, default=str).decode()
             ),
         ]
         if as_json
-        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        else [
+            structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+            )
+        ]
     )
     structlog.configure(
         processors=[*shared, *last],

@@ -17,6 +17,7 @@ UPGRADE = (
     "Sec-WebSocket-Version: {version}\r\nSec-WebSocket-Key: {key}\r\n\r\n"
 )
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
+POST = b"POST /twilio/voice HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 
 
 def upgrade(**over: str) -> bytes:
@@ -114,6 +115,13 @@ async def test_a_browser_s_way_to_ask_for_an_upgrade(serve: Serve, calls: EchoCa
         (b"GET /" + b"a" * 5000 + b" HTTP/1.1\r\n\r\n", 414, "http.target"),
         (b"GET / HTTP/1.1\r\nX: " + b"a" * 20000, 431, "http.head_too_large"),
         (b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 200 + b"\r\n", 431, "http.headers"),
+        (POST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", 400, "http.length"),
+        (POST + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", 400, "http.length"),
+        (POST + b"Content-Length: -5\r\n\r\n", 400, "http.length"),
+        (POST + b"Content-Length: " + b"9" * 20 + b"\r\n\r\n", 400, "http.length"),
+        (POST + b"Transfer-Encoding: gzip\r\n\r\nabc", 400, "http.length"),
+        (POST + b"Host: other.example\r\n\r\n", 400, "http.host"),
+        (upgrade().replace(b"Host", b"Host: other.example\r\nHost", 1), 400, "http.host"),
         (upgrade(key="short"), 400, "http.upgrade"),
         (upgrade(version="8"), 426, "http.upgrade"),
         (upgrade(path="/nowhere"), 404, "http.not_found"),
@@ -131,6 +139,19 @@ async def test_what_is_no_good_request_gets_a_clear_answer(
     assert error_code(answer) == code
     assert b"Traceback" not in answer
     assert not calls.made
+
+
+async def test_a_malformed_body_is_the_client_s_fault_and_not_logged_in_its_words(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    gateway = await serve()
+    packed = b"Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\n4711"
+    answer = await raw(gateway, POST + packed)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert error_code(answer) == "http.body"
+    answer = await raw(gateway, POST + b"Transfer-Encoding: chunked\r\n\r\nz4711\r\n")
+    assert b" 400 " in answer.split(b"\r\n")[0]
+    assert not caplog.records
 
 
 async def test_a_slow_head_is_timed_out_and_a_silent_client_dropped(serve: Serve) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
+from typing import Literal
 
 import pytest
 import structlog
@@ -41,3 +42,20 @@ def test_the_level_counts_and_people_get_plain_lines(capsys: pytest.CaptureFixtu
     shown = capsys.readouterr().err
     assert "hidden.event" not in shown
     assert "shown.event" in shown
+
+
+@pytest.mark.parametrize("style", ["json", "console"])
+def test_a_traceback_tells_where_and_no_values(
+    capsys: pytest.CaptureFixture[str], style: Literal["json", "console"]
+) -> None:
+    set_up(LogSettings(format=style))
+    spoken = "my number is 4711"
+    try:
+        raise RuntimeError(f"{len(spoken)} characters")
+    except RuntimeError:
+        structlog.get_logger().exception("call.failed")
+        logging.getLogger("aiohttp.server").exception("page failed")
+    shown = capsys.readouterr().err
+    assert shown.count("test_a_traceback_tells_where_and_no_values") >= 2
+    assert shown.count("17 characters") >= 2
+    assert "4711" not in shown.replace('spoken = "my number is 4711"', "")
