@@ -171,6 +171,8 @@ class GenesysPlatform:
             return []
         if kind == "pong":
             self._pongs_due -= 1
+            if self._pongs_due < 0:
+                raise complain("genesys", "a pong that nobody asked for")
             if self._pongs_due:
                 raise complain("genesys", f"{self._pongs_due} pings without a pong")
             return []
