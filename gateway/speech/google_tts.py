@@ -24,7 +24,6 @@ from gateway.speech.phrase_folder import PhraseFolder
 from gateway.speech.phrases import Phrases
 from gateway.speech.text import is_ssml
 
-MODULE = "texttospeech_v1"
 MAX_TEXT_BYTES = 5000
 """The service takes no longer text in one request."""
 MAX_SENTENCE_S = 300.0

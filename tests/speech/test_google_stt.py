@@ -13,7 +13,8 @@ from gateway.audio.formats import Pcm
 from gateway.config import SpeechSettings
 from gateway.errors import SpeechError
 from gateway.speech.base import Heard
-from gateway.speech.google_stt import KEEP_S, GoogleRecogniser, GoogleStream
+from gateway.speech.google_stream import KEEP_S, GoogleStream
+from gateway.speech.google_stt import GoogleRecogniser
 from tests.speech.google_ears import RATE_HZ, GoogleEars, quiet, say
 
 PIECE_BYTES = 1600
