@@ -145,8 +145,8 @@ class AudioCodesChannel(Codec):
         self._open = ""
         """Id of the stream that is being sent."""
         self._chunk_prefix = ""
-        self._played: deque[tuple[str, str]] = deque()
-        """Streams that are closed and not played yet, each with the mark that stands for it."""
+        self._unplayed: deque[str] = deque()
+        """The marks of the streams that are closed and not played yet."""
 
     # ---- in
 
@@ -259,21 +259,11 @@ class AudioCodesChannel(Codec):
         if activity.name == "dtmf":
             return _keys(activity.value)
         if activity.name == "playFinished":
-            return self._finished(told.get("streamId"))
+            # It names no stream: they are played in the order in which they came.
+            return [MarkReached(self._unplayed.popleft())] if self._unplayed else []
         if activity.name == "hangup":
             return self._end()
         return []
-
-    def _finished(self, stream_id: Any) -> list[ChannelEvent]:
-        """Which streams were played: all up to the named one, else the oldest."""
-        named = any(stream == stream_id for stream, _ in self._played)
-        reached: list[ChannelEvent] = []
-        while self._played:
-            stream, mark = self._played.popleft()
-            reached.append(MarkReached(mark))
-            if not named or stream == stream_id:
-                break
-        return reached
 
     def _end(self) -> list[ChannelEvent]:
         self._ended = True
@@ -296,10 +286,10 @@ class AudioCodesChannel(Codec):
         if isinstance(command, SendMark):
             # Without an open stream there is nothing that could be told of as played.
             if self._open:
-                self._played.append((self._open, command.name))
+                self._unplayed.append(command.name)
             return self._stop()
         if isinstance(command, Clear):
-            self._played.clear()
+            self._unplayed.clear()
             return [*self._stop(), _activity("abortPrompts")]
         if isinstance(command, SendDtmf):
             return [_activity("sendDtmf", {"dtmf": command.digits})]

@@ -6,11 +6,16 @@ a mistake there shows here. Sans-IO: messages in, messages out; the owner brings
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import orjson
+
+from gateway.audio import g711
 from gateway.audio.formats import AudioFormat, Pcm
 from gateway.errors import ProtocolError
 
@@ -151,3 +156,30 @@ def complain(dialect: str, message: str) -> ProtocolError:
     return ProtocolError(
         "protocol.gateway", f"the gateway broke the {dialect} dialect: {message}", close_code=1002
     )
+
+
+def object_of(dialect: str, message: Wire) -> dict[str, Any]:
+    """A text message that is a JSON object. Raises ProtocolError."""
+    if isinstance(message, bytes):
+        raise complain(dialect, "a binary message")
+    try:
+        told = orjson.loads(message)
+    except orjson.JSONDecodeError:
+        raise complain(dialect, "a message that is not JSON") from None
+    if not isinstance(told, dict):
+        raise complain(dialect, "a message that is not an object")
+    return told
+
+
+def audio_of(dialect: str, payload: object) -> bytes:
+    """Audio as base64. Raises ProtocolError."""
+    try:
+        return base64.b64decode(payload, validate=True)  # type: ignore[arg-type]
+    except (TypeError, binascii.Error):
+        raise complain(dialect, "audio that is not base64") from None
+
+
+def payload_of(audio: AudioFormat, pcm: Pcm | None) -> str:
+    """20 ms of the caller as base64; None: silence."""
+    data = audio.silence if pcm is None else g711.encode(pcm, audio.encoding)
+    return base64.b64encode(data).decode()
