@@ -145,7 +145,7 @@ class CallMachine:
             desk.playout = Playout(
                 event.out_format,
                 origin=desk.now,
-                lead_s=min(profile.lead_ms, capabilities.max_lead_ms) / 1000,
+                lead_s=capabilities.lead_ms(profile.lead_ms) / 1000,
                 native_marks=capabilities.marks is Marks.NATIVE,
                 native_clear=capabilities.clear is ClearBy.NATIVE,
                 mark_grace_s=profile.mark_grace_s,

@@ -81,6 +81,8 @@ class Capabilities:
     clear: ClearBy = ClearBy.LOCAL_ONLY
     max_lead_ms: int = 200
     """How far ahead of its playing audio may be sent."""
+    min_lead_ms: int = 0
+    """How far ahead it is sent at least, for platforms that would run dry otherwise."""
     continuous: bool = False
     """True where silence must be sent too; false where gaps are fine."""
 
@@ -122,6 +124,10 @@ class Capabilities:
     """True where the gateway greets (event `session start`); false where the client kicks off."""
     agent_messages: bool = False
     """True where texts, payloads and turn ends travel to the client (native dialect)."""
+
+    def lead_ms(self, wanted_ms: int) -> int:
+        """The lead that is nearest to the wanted one."""
+        return min(max(wanted_ms, self.min_lead_ms), self.max_lead_ms)
 
     def without_rest(self) -> Capabilities:
         """The record of a call whose platform cannot be reached by REST (no credentials)."""

@@ -65,6 +65,8 @@ CAPABILITIES: Final = Capabilities(
     marks_on_clear=MarksOnClear.LOST,
     clear=ClearBy.NATIVE,
     max_lead_ms=1000,
+    # One message more than the one that plays: a late one leaves no hole.
+    min_lead_ms=500,
     # About five messages a second are taken; frames of 20 ms would be fifty.
     min_message_ms=240,
     max_out_bytes=64000,

@@ -26,7 +26,7 @@ def simulate(
         typer.Option("--app", help="Folder or zip of an exported agent app; default: the demo."),
     ] = None,
     channel: Annotated[
-        str | None, typer.Option("--channel", help="ces or twilio; default: the scenario's.")
+        str | None, typer.Option("--channel", help="Any dialect; default: the scenario's.")
     ] = None,
     out: Annotated[
         Path | None,

@@ -15,6 +15,7 @@ from gateway.channels.base import (
     Hangup,
     ParamsUpdated,
     Paused,
+    PlatformFault,
     PlaybackIdle,
     PlaybackStarted,
     Resumed,
@@ -205,6 +206,15 @@ def test_audio_is_sent_early_enough_to_be_gathered(message_ms: int) -> None:
 
 
 # ---- what the platform says of the call in its course
+
+
+def test_a_fault_of_the_platform_is_recorded_and_the_call_goes_on() -> None:
+    line = Line(CallProfile()).greeted()
+    tell(line, PlatformFault("429", "rate limit exceeded"))
+    fault = line.one("error").fields
+    assert fault["code"] == "platform.fault"
+    assert "429" in fault["message"]
+    assert not line.find("call_ended")
 
 
 def test_updates_change_the_language_and_declared_variables() -> None:

@@ -405,6 +405,8 @@ def test_what_genesys_can_do() -> None:
     assert able.marks is Marks.IDLE
     assert able.min_message_ms == 400
     assert GenesysSettings().message_ms >= 200, "five messages a second"
+    assert able.lead_ms(100) == 500, "a message more than the one that plays"
+    assert able.lead_ms(2000) == 1000
 
 
 NAMES = [
