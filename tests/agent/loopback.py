@@ -23,7 +23,9 @@ class Api:
     url: str = ""
     requests: list[dict[str, Any]] = field(default_factory=list)
     answers: dict[str, tuple[int, Any]] = field(default_factory=dict)
-    """Path → (status, JSON or text); default: 200 and the request itself."""
+    """Path → (status, JSON or text)."""
+    default: Any = None
+    """The answer to all other paths; None: the request itself."""
     hold: threading.Event = field(default_factory=threading.Event)
     """Paths that begin with /hang wait for this."""
 
@@ -45,7 +47,7 @@ class Api:
         if request.path.startswith("/hang"):
             while not self.hold.is_set():
                 await asyncio.sleep(0.02)
-        status, answer = self.answers.get(request.path, (200, seen))
+        status, answer = self.answers.get(request.path, (200, self.default or seen))
         if isinstance(answer, str):
             return web.Response(status=status, text=answer)
         return web.json_response(answer, status=status)

@@ -101,6 +101,8 @@ async def talk(
             channel=channel,
         )
     )
+    # A session that cannot even start must not be waited for.
+    serving.add_done_callback(lambda _: asyncio.ensure_future(far.aclose()))
     try:
         await near.send({"config": {"session": SESSION, **config}})
         yield Talk(near)

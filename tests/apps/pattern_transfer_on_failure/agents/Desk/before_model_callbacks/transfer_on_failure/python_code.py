@@ -1,0 +1,12 @@
+def before_model_callback(callback_context, llm_request):
+    for part in llm_request.contents[-1].parts:
+        if (
+            part.has_function_response("sign_in")
+            and "error" in part.function_response.response["result"]
+        ):
+            return LlmResponse.from_parts(
+                [
+                    Part.from_text("That did not work, a colleague takes over."),
+                    Part.from_agent_transfer(agent="Helper"),
+                ]
+            )
