@@ -8,6 +8,7 @@ import gc
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -98,9 +99,11 @@ async def running(settings: Settings) -> AsyncIterator[Gateway]:
             stack.push_async_callback(records.aclose)
             records.start()
             observers.metrics.watch_records(lambda: records.figures)
-        connect = _connect(settings, embedded)
 
-        async def open_runtime(call_id: str, config: Mapping[str, Any]) -> RuntimeClient:
+        async def open_runtime(
+            dialect: str, call_id: str, config: Mapping[str, Any]
+        ) -> RuntimeClient:
+            connect = _connect(settings, embedded, dialect)
             client = RuntimeClient(session_name(app, call_id, config), config, connect)
             await client.open()
             return client
@@ -109,7 +112,7 @@ async def running(settings: Settings) -> AsyncIterator[Gateway]:
             profile=profile,
             speech=speech,
             assets=assets,
-            open_runtime=open_runtime,
+            open_runtime=partial(open_runtime, ""),
             ticker=ticker,
             observer=observers,
             send_buffer_bytes=settings.server.send_buffer_bytes,
@@ -127,7 +130,9 @@ async def running(settings: Settings) -> AsyncIterator[Gateway]:
             path: str,
             custom: Mapping[str, Any],
         ) -> Call:
-            return LiveCall(channel, transport, services, custom=custom)
+            # The runtime learns by which dialect the caller came: tools may depend on it.
+            own = partial(open_runtime, channel.capabilities.dialect)
+            return LiveCall(channel, transport, replace(services, open_runtime=own), custom=custom)
 
         gateway = Gateway(
             settings,
@@ -161,9 +166,9 @@ def _embedded(settings: Settings, path: Path) -> EmbeddedRuntime | None:
     return EmbeddedRuntime(settings, path) if settings.runtime.url is None else None
 
 
-def _connect(settings: Settings, embedded: EmbeddedRuntime | None) -> Connect:
+def _connect(settings: Settings, embedded: EmbeddedRuntime | None, dialect: str) -> Connect:
     if embedded is not None:
-        return embedded.connect
+        return partial(embedded.connect, dialect)
     url = settings.runtime.url
     assert url is not None
 
