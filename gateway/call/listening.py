@@ -30,6 +30,9 @@ MISSED_S = 2.0
 """How far back the start of words may lie that the voice detector has missed."""
 LOOK_S = 0.5
 """How often the recogniser is asked for the words so far, where they may interrupt."""
+SETTLE_S, SETTLE_START = 2.0, 0.9
+"""At the start of a call the voice detector does not know the noise yet and takes it for speech:
+for so long an interruption needs this much, where there is an echo guard."""
 LATE_WORDS_S = 0.2
 """Words that end this soon after a segment still belong to it."""
 EPSILON_S = 1e-6
@@ -277,8 +280,10 @@ class Listening:
         before = self.state
         guarded = guarded and self.segment is None
         start = self._profile.vad_start
-        if guarded:
+        if guarded and self._profile.echo_guard > 0:
             start = min(start + self._profile.echo_guard, 0.99)
+            if position_s < SETTLE_S:
+                start = max(start, SETTLE_START)
         if probability >= start:
             self._step(Cue.LOUD)
         elif probability < self._profile.vad_stop:

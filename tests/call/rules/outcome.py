@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -153,19 +154,30 @@ def _audible(row: Row, ear: Ear) -> None:
             assert b == pytest.approx(end, abs=FRAME_S + 0.002), f"{who} ends: {heard}"
 
 
+def _rough(ends: Mapping[int, str], exact: bool) -> dict[int, str]:
+    """Which frame an interruption hits decides whether what it cut had begun."""
+    return {n: why if exact or why != "dropped" else "barge_in" for n, why in ends.items()}
+
+
+def _unquoted(texts: Sequence[str]) -> list[str]:
+    """How much was heard is known to the word in virtual time only."""
+    return [re.sub(r"heard '.+' in", "heard '…' in", text) for text in texts]
+
+
 def _timeline(row: Row, outcome: Outcome, *, exact: bool) -> None:
     ended = {r["id"]: r["reason"] for r in outcome.find("utterance_ended")}
     if row.ends is not None:
-        assert ended == dict(row.ends)
+        assert _rough(ended, exact) == _rough(row.ends, exact)
     cuts = [(r["by"], list(r["cut"])) for r in outcome.find("barge_in")]
     if row.cut is not None:
         assert cuts == [(by, list(ids)) for by, ids in row.cut]
     if row.told is not None:
-        assert told(outcome.inputs) == list(row.told)
+        heard = told(outcome.inputs)
+        assert heard == list(row.told) if exact else _unquoted(heard) == _unquoted(row.told)
     if row.user is not None:
         words = [r["text"] for r in outcome.find("user_text") if r["final"]]
         assert words == list(row.user)
-    for number, words in (row.heard_words or {}).items():
+    for number, words in (row.heard_words or {}).items() if exact else ():
         (record,) = (r for r in outcome.find("utterance_ended") if r["id"] == number)
         assert record["heard_text"] == words
     assert [r["code"] for r in outcome.find("error")] == list(row.errors)

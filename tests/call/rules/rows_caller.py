@@ -52,6 +52,7 @@ KEYS = [
         [ASKS, keys(1.0, "1"), keys(1.14, "1#")],
         {"dtmf_dedupe_s": 0.15},
         told=["#1"],
+        wire=False,
     ),
     Row("the same key pressed twice is two", [ASKS, keys(1.0, "11#")], told=["#11"]),
     Row(

@@ -330,6 +330,7 @@ HOLD_MUSIC = [
         files=MUSIC,
         ends=CANCELLED,
         heard={1: 0.02, 2: length("Oh.")},
+        wire=False,
     ),
     Row(
         "music stops in its last frame",
@@ -337,6 +338,7 @@ HOLD_MUSIC = [
         files=MUSIC,
         ends=CANCELLED,
         heard={1: 0.49, 2: length("Oh.")},
+        wire=False,
     ),
     Row(
         "music that is over is over",
@@ -549,7 +551,7 @@ BED = [
     Row(
         "with a bed only under speech there is silence between",
         [agent(0.1, Text("Hello."), Done()), agent(2.0, Text("Are you there."), Done())],
-        {"ambience": AmbientSound("x", True, 0.0, whole_call=False)},
+        {"ambience": AmbientSound("room_1", True, -96.0, whole_call=False)},
         order=[1, 2],
         ends={1: "completed", 2: "completed"},
     ),
