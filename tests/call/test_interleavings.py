@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from gateway.call.events import (
     SendAudio,
 )
 from gateway.call.machine import CallMachine
-from gateway.call.profile import CallProfile
+from gateway.call.profile import BargeIn, CallProfile, ProtectedKeys
 from gateway.channels.base import Ended, EndReason, MarkReached, TextIn
 from tests.call.harness import EMULATED, NATIVE, Line, Platform, tone, value_of
 
@@ -122,6 +123,47 @@ def check_utterances(line: Line) -> None:
         if u["reason"] == "completed" and u["source"] == "speech":
             assert line.heard_s(number) >= float(str(u["heard_s"])) - 1e-6
             assert u["heard_text"] == u["text"]
+
+
+STRATEGIES = st.fixed_dictionaries(
+    {
+        "barge_in": st.sampled_from(BargeIn),
+        "barge_in_words": st.sampled_from([1, 2]),
+        "resume_after_noise": st.booleans(),
+        "resume_wait_s": st.sampled_from([0.5, 3.0]),
+        "echo_guard_windows": st.sampled_from([0, 2]),
+        "keys_under_protection": st.sampled_from(ProtectedKeys),
+        "disable_barge_in": st.booleans(),
+    }
+)
+
+
+@settings(max_examples=80)
+@given(STORY, STRATEGIES, st.booleans(), st.sampled_from([0.0, 0.3]))
+def test_any_strategy_keeps_the_rules_and_loses_no_words(
+    story: list[tuple[Callable[[Story, int], None], int]],
+    strategy: dict[str, Any],
+    native: bool,
+    stt_s: float,
+) -> None:
+    line = Line(CallProfile(**strategy), NATIVE if native else EMULATED, stt_s=stt_s).run(0.1)
+    teller = Story(line)
+    teller.complete(0)
+    for step, n in story:
+        step(teller, n)
+    teller.complete(0)
+    line.text("The end.", teller.turn)
+    line.completed(teller.turn)
+    line.until(lambda: line.quiet, 200.0)
+    line.run(10.0)
+    check_utterances(line)
+    line.check()
+    held, resumed = len(line.find("held")), len(line.find("resumed"))
+    assert resumed <= held
+    final = [r.fields["text"] for r in line.find("user_text", final=True)]
+    given_words = " ".join(line.texts()).split()
+    # Every word that was understood was given, but for words of attention (there are none here).
+    assert given_words.count("words") + given_words.count("typed") == len(final)
 
 
 @settings(max_examples=60)

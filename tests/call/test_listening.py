@@ -190,6 +190,28 @@ def test_what_does_not_count_is_never_asked_about() -> None:
     assert not ear.listening.pending
 
 
+def test_a_guard_asks_for_more_while_the_agent_speaks_and_more_still_at_the_start() -> None:
+    profile = CallProfile(echo_guard=0.2)
+    for at, probability, starts in ((0.5, 0.85, False), (0.5, 0.95, True)):
+        listening = Listening(profile, RATE_HZ)
+        found = [
+            event
+            for n in range(4)
+            for event in listening.window(probability, at + n * WINDOW_S, at + n * WINDOW_S, True)
+        ]
+        assert bool(found) is starts
+    for probability, starts in ((0.65, False), (0.75, True)):
+        listening = Listening(profile, RATE_HZ)
+        found = [
+            event
+            for n in range(4)
+            for event in listening.window(probability, 9 + n * WINDOW_S, 9 + n * WINDOW_S, True)
+        ]
+        assert bool(found) is starts
+    unguarded = Listening(profile, RATE_HZ)
+    assert [e for n in range(4) for e in unguarded.window(0.55, n * WINDOW_S, n * WINDOW_S)]
+
+
 def test_what_counts_after_all_counts_from_its_start() -> None:
     ear = Ear(counts=False)
     ear.hear(*[SOFT] * 20, *[LOUD] * 50)
