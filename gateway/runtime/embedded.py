@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -261,6 +262,7 @@ class EmbeddedRuntime:
             gone = [p for p in self._processes if not p.alive]
             for process in gone:
                 self._processes.remove(process)
+                _end_group(process)
                 with contextlib.suppress(OSError):
                     os.unlink(process.socket)
             usable = sum(1 for p in self._processes if not p.retiring)
@@ -286,6 +288,7 @@ class EmbeddedRuntime:
                 with contextlib.suppress(ProcessLookupError):
                     process.process.kill()
                 await process.process.wait()
+        _end_group(process)
         for task in process.watchers:
             task.cancel()
         await asyncio.gather(*process.watchers, return_exceptions=True)
@@ -299,3 +302,13 @@ class EmbeddedRuntime:
         await asyncio.gather(*(self._stop(p) for p in self._processes), return_exceptions=True)
         self._processes.clear()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _end_group(process: _Process) -> None:
+    """End what app code has forked: it would hold the sessions' sockets of a process that is gone.
+
+    Each runtime process leads a group of its own; the group's number stays taken while any of
+    it lives.
+    """
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.process.pid, signal.SIGKILL)

@@ -1,5 +1,6 @@
 import os
 import sys
+import time
 
 def before_model_callback(callback_context, llm_request):
     text = " ".join(part.text or "" for part in callback_context.get_last_user_input())
@@ -24,6 +25,20 @@ def before_model_callback(callback_context, llm_request):
             print("line", number)
         os.write(1, b'{"event": "retiring"}\n')
         sys.stdout.close()
+    if "megabytes" in text:
+        print("x" * 5_000_000)
+        sys.stderr.write("y" * 5_000_000)
+    if "close" in text:
+        sys.stdout.close()
+        sys.stderr.close()
+        print("still there")
+    if "slow" in text:
+        time.sleep(0.3)
+    if "fork" in text:
+        child = os.fork()
+        if child == 0:
+            time.sleep(600)
+        return LlmResponse.from_parts([Part.from_text(f"Forked {child}.")])
     if "eat" in text:
         callback_context.state["_food"] = bytearray(1 << 30)
     if "unknown" in text and not callback_context.state.get("_asked"):

@@ -1,0 +1,66 @@
+"""App code at its worst: the session gets an answer, others go on, nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.test_embedded import ANSWER_S, ask, embedded, session
+
+TROUBLE = ("loop", "raise", "exit", "shout", "megabytes", "close", "slow", "eat", "nonsense")
+FLAGS = ("runtime.callback_timeout_s=1", "runtime.memory_mb=512")
+
+
+async def test_every_trouble_is_answered_while_others_go_on() -> None:
+    async with embedded("misbehaving", *FLAGS) as runtime:
+        (pid,) = runtime.pids
+        async with session(runtime, "other-call") as other:
+            for number, trouble in enumerate(TROUBLE):
+                async with session(runtime, f"call-{number:04}") as bad:
+                    answers = await asyncio.gather(ask(bad, trouble), ask(other, "hello"))
+                    assert answers == ["Still here.", "Still here."], trouble
+                    assert await ask(bad, "hello") == "Still here."
+        assert runtime.pids == [pid]
+
+
+async def test_a_process_that_leaves_is_replaced() -> None:
+    async with embedded("misbehaving", *FLAGS) as runtime:
+        async with session(runtime, "call-0001") as bad:
+            with pytest.raises(Exception, match="runtime"):
+                await ask(bad, "die")
+        async with session(runtime, "call-0002") as next_one:
+            assert await ask(next_one, "hello") == "Still here."
+
+
+def _alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+async def _until_gone(pid: int) -> None:
+    async with asyncio.timeout(ANSWER_S):
+        while _alive(pid):
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("how", ["closed", "killed"])
+async def test_what_app_code_forks_goes_with_its_process(how: str) -> None:
+    async with embedded("misbehaving", *FLAGS) as runtime:
+        (pid,) = runtime.pids
+        async with session(runtime, "call-0001") as bad:
+            forked = re.fullmatch(r"Forked (\d+)\.", await ask(bad, "fork"))
+            assert forked is not None
+            child = int(forked[1])
+            assert _alive(child)
+            assert await ask(bad, "hello") == "Still here."
+        if how == "killed":
+            os.kill(pid, 9)
+            await _until_gone(child)
+    await _until_gone(child)
