@@ -99,6 +99,15 @@ class Worker:
         """Process id."""
         return self._process.pid
 
+    @property
+    def dead(self) -> bool:
+        """Whether the process has ended."""
+        return self._process.returncode is not None
+
+    async def ended(self) -> None:
+        """Wait until the process has ended."""
+        await self._process.wait()
+
     async def ask(self, job: Job) -> Answer:
         """Have a job done. Raises SpeechError (worker_lost)."""
         try:
@@ -215,14 +224,24 @@ class WorkerPool:
     async def _keep(self, worker: Worker) -> None:
         """Feed one worker, and its replacements, for as long as the pool is open."""
         while True:
+            watch = asyncio.create_task(self._tell_of_end(worker), name="speech-watch")
             try:
                 await self._feed(worker)
             except SpeechError as error:
                 _log.warning("speech.worker_lost", pid=worker.pid, code=error.code)
+            finally:
+                watch.cancel()
+                await asyncio.gather(watch, return_exceptions=True)
             await worker.kill()
             self._workers.discard(worker)
             worker = await self._replace()
             self._workers.add(worker)
+
+    async def _tell_of_end(self, worker: Worker) -> None:
+        """Wake the one that feeds this worker: no caller should wait for its replacement."""
+        await worker.ended()
+        async with self._wake:
+            self._wake.notify_all()
 
     async def _replace(self) -> Worker:
         retry_s = _FIRST_RETRY_S
@@ -238,7 +257,10 @@ class WorkerPool:
         """Give jobs to a worker until it fails; the job it failed over gets one more chance."""
         while True:
             async with self._wake:
-                await self._wake.wait_for(lambda: bool(self._waiting))
+                await self._wake.wait_for(lambda: bool(self._waiting) or worker.dead)
+                if worker.dead:
+                    self._wake.notify()
+                    raise SpeechError("speech.worker_lost", "the speech worker died while idle")
                 waiting = self._waiting.popleft()
             if waiting.answer.done():
                 continue

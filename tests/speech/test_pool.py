@@ -80,6 +80,16 @@ async def test_a_killed_worker_is_replaced_and_its_job_is_done_by_the_next_one()
         assert len(pool.pids) == 1
 
 
+async def test_a_worker_that_dies_idle_is_replaced_before_anybody_needs_it() -> None:
+    async with running() as pool:
+        (pid,) = pool.pids
+        os.kill(pid, signal.SIGKILL)
+        async with asyncio.timeout(30):
+            while pool.pids in ([pid], []):
+                await asyncio.sleep(0.01)
+        assert isinstance(await pool.run(HELLO), Speech)
+
+
 async def test_a_job_that_costs_two_workers_fails() -> None:
     async with running() as pool:
         killed = set(pool.pids)
