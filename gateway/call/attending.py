@@ -226,6 +226,10 @@ class Attending:
         self._desk.say_text(" ".join([*self._kept, text]))
         self._kept.clear()
 
+    def _caller_talks(self) -> bool:
+        listening = self._desk.listening
+        return listening is not None and listening.pending
+
     def _go_on(self) -> None:
         self._held = None
         self._speaking.release()
@@ -297,8 +301,7 @@ class Attending:
             return
         if listening is not None and listening.segment is not None:
             self.reconsider()
-        talking = listening is not None and listening.pending
-        if self._kept and not talking and self._speaking.sounding() is None:
+        if self._kept and not self._caller_talks() and self._speaking.sounding() is None:
             self._say(self._kept.pop())
         digits = desk.keypad.expired(desk.now)
         if digits is not None:
