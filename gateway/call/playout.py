@@ -403,7 +403,8 @@ class Playout:
 
         The platform is cleared where it holds audio of a cut one; a caller's interruption clears
         also where it only may hold some. What it held of the others is sent again from the
-        position up to which it was heard.
+        position up to which it was heard. A platform that cannot be cleared plays what it has:
+        that counts as heard, and nothing is sent again.
         """
         now = self._clock(now)
         events: list[PlayEvent] = []
@@ -412,8 +413,11 @@ class Playout:
         for utterance, reason in ends:
             cut.add(utterance)
             sounded = sounded or utterance.started
-            unheard_cut = unheard_cut or self._unheard_s(utterance, now) > 0
-            events.append(PlayEvent(now, utterance, reason, self.heard(utterance, now)))
+            heard = utterance.position
+            if self._native_clear:
+                unheard_cut = unheard_cut or self._unheard_s(utterance, now) > 0
+                heard = self.heard(utterance, now)
+            events.append(PlayEvent(now, utterance, reason, heard))
         clear = unheard_cut or (by_caller and sounded and self._native_clear and not self.held)
         unheard_s = sum(self._unheard_s(u, now) for u in self.queue) if clear else 0.0
         self._tail = self._break_off([u for u in self.queue if u in cut], clear, by_caller, now)
@@ -446,7 +450,7 @@ class Playout:
         utterance = next((u for u in cut if u.runs and not self._over(u, now)), None)
         if utterance is None or self.held:
             return b""
-        if clear and self._native_clear:
+        if clear:
             start = self.heard(utterance, now) if utterance.started else 0
         else:
             last = utterance.runs[-1]
@@ -467,7 +471,7 @@ class Playout:
         now = self._clock(now)
         sounding = self.sounding(now)
         clear = self._native_clear and sounding is not None
-        unheard_s = sum(self._unheard_s(u, now) for u in self.queue)
+        unheard_s = sum(self._unheard_s(u, now) for u in self.queue) if clear else 0.0
         self._tail = self._break_off(self.queue, clear, True, now)
         if clear:
             self._start_anew(now)

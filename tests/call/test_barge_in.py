@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gateway.bidi import NOISE_TEXT, interrupted_text
@@ -17,7 +19,7 @@ from gateway.call.events import (
 )
 from gateway.call.profile import BargeIn, CallProfile
 from gateway.channels.base import Clear, MarkReached, SendMark, TextIn
-from gateway.channels.capabilities import Capabilities
+from gateway.channels.capabilities import Capabilities, ClearBy
 from tests.call.harness import EMULATED, NATIVE, Line, Platform, tone, value_of
 
 LONG = "This is a rather long sentence that takes its time to be spoken."
@@ -522,3 +524,45 @@ def test_no_frame_is_sent_twice_without_need() -> None:
     assert line.heard_s(2) == pytest.approx(len(LONG) * 0.05)
     assert len(sent) < len([a for a in line.actions if isinstance(a, SendAudio)])
     assert CancelUtterance(2) not in line.actions
+
+
+# ---- platforms that cannot be cleared
+
+
+LOCAL = replace(EMULATED, clear=ClearBy.LOCAL_ONLY)
+
+
+def test_without_a_clear_what_was_sent_is_still_heard_and_counts() -> None:
+    line = talking(CallProfile(lead_ms=200), LOCAL)
+    line.speak(0.5, "stop")
+    line.until(lambda: bool(line.find("barge_in")))
+    sent = len(line.platform.played)
+    line.run(2.0)
+    assert not line.sent(Clear)
+    assert not line.find("cleared")
+    assert len(line.platform.played) == sent
+    ended = line.one("utterance_ended", id=2).fields
+    assert ended["reason"] == "barge_in"
+    assert ended["heard_s"] == pytest.approx(line.heard_s(2))
+    assert LONG.startswith(ended["heard_text"])
+
+
+def test_without_a_clear_nothing_that_stays_is_heard_twice() -> None:
+    line = Line(CallProfile(lead_ms=1000), LOCAL).greeted()
+    line.text("One short start.", 2)
+    line.payload(2, customizedResponse={"content": "Terms apply.", "disableBargeIn": True})
+    line.completed(2)
+    line.run(0.3)
+    line.speak(0.2, "yes")
+    line.run(4.0)
+    assert reasons(line) == {1: "completed", 2: "barge_in", 3: "completed"}
+    assert line.heard_s(3) == pytest.approx(12 * 0.05)
+
+
+def test_without_a_clear_a_hold_goes_on_where_the_sending_stopped() -> None:
+    line = talking(CallProfile(resume_after_noise=True, lead_ms=200), LOCAL)
+    line.speak(0.3, "")
+    line.run(8.0)
+    assert line.find("resumed")
+    assert reasons(line)[2] == "completed"
+    assert line.heard_s(2) == pytest.approx(len(LONG) * 0.05, abs=0.021)
