@@ -13,6 +13,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
+from gateway.bidi import REMOTE_DISCONNECTED
 from gateway.platform_settings import PlatformsSettings
 from gateway.platforms.terms import rest_controls, terms_of
 from gateway.simulate.platforms import call_id, side
@@ -124,3 +125,9 @@ async def calling(
         await caller.send(endpoint.platform.open())
         await until(lambda: len(running.agents) > before)
         yield caller
+
+
+async def said_goodbye(running: Live) -> None:
+    """The caller has hung up: the agent was told, and has nothing to add."""
+    await until(lambda: {"event": REMOTE_DISCONNECTED} in running.agents[-1].inputs("event"))
+    running.agents[-1].end()

@@ -20,10 +20,11 @@ from websockets.exceptions import ConnectionClosed
 
 from gateway.audio import g711
 from gateway.audio.formats import Encoding
-from gateway.channels.base import Clear, EndReason, Hangup
+from gateway.channels.base import AudioIn, Clear, EndReason, Hangup
 from gateway.channels.dialect import Opening
 from gateway.channels.genesys import GenesysChannel
-from gateway.platform_settings import GenesysSettings
+from gateway.channels.plivo import PlivoChannel
+from gateway.platform_settings import GenesysSettings, PlivoSettings
 from gateway.simulate.platforms import platform
 from gateway.simulate.platforms.access import Access
 from tests.platforms import live as harness
@@ -34,7 +35,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     frames = pytest.importorskip("pipecat.frames.frames")
     from loguru import logger
-    from pipecat.serializers import genesys, telnyx, twilio, vonage
+    from pipecat.serializers import exotel, genesys, plivo, telnyx, twilio, vonage
 
 logger.remove()
 
@@ -63,6 +64,17 @@ def genesys_serializer() -> Any:
     return serializer
 
 
+def exotel_serializer() -> Any:
+    return exotel.ExotelFrameSerializer("stream")
+
+
+def plivo_serializer() -> Any:
+    params = plivo.PlivoFrameSerializer.InputParams(auto_hang_up=False)
+    far_side = platform("plivo", identity("plivo"))
+    stream_id = json.loads(str(far_side.open()[0]))["start"]["streamId"]
+    return plivo.PlivoFrameSerializer(stream_id, params=params)
+
+
 @dataclass(frozen=True)
 class Peer:
     """A dialect and the serializer that speaks it; how much of a tone survives its codec."""
@@ -77,8 +89,11 @@ PEERS = [
     Peer("telnyx", telnyx_serializer, Encoding.ALAW, {}),
     Peer("twilio", twilio_serializer, Encoding.MULAW, {}),
     Peer("vonage", vonage_serializer, Encoding.LINEAR16, {"rate_hz": RATE_HZ}),
+    Peer("exotel", exotel_serializer, Encoding.LINEAR16, {}),
     Peer("genesys", genesys_serializer, Encoding.MULAW, {}),
 ]
+PLIVO = Peer("plivo", plivo_serializer, Encoding.MULAW, {})
+"""What it writes for the platform is no message of the platform's own: read and compared below."""
 ALL = pytest.mark.parametrize("peer", PEERS, ids=[peer.dialect for peer in PEERS])
 
 
@@ -115,7 +130,7 @@ async def test_each_hears_the_other(peer: Peer, monkeypatch: pytest.MonkeyPatch)
     assert len(said) == RATE_HZ * 2 // 10
 
 
-@ALL
+@pytest.mark.parametrize("peer", [*PEERS, PLIVO], ids=lambda peer: peer.dialect)
 async def test_our_platform_sides_are_understood(peer: Peer) -> None:
     serializer = await made(peer)
     far_side = platform(peer.dialect, identity(peer.dialect))
@@ -155,3 +170,26 @@ async def test_the_end_of_a_genesys_call_is_written_alike() -> None:
     theirs = json.loads(await serializer.serialize(frames.EndFrame()))
     fields = ("version", "id", "type", "seq", "parameters")
     assert [json.loads(str(ours))[name] for name in fields] == [theirs[name] for name in fields]
+
+
+async def test_what_is_written_for_plivo_is_written_alike() -> None:
+    serializer = await made(PLIVO)
+    far_side = platform("plivo", identity("plivo"))
+    channel = PlivoChannel(Opening(PlivoSettings()))
+    for message in far_side.open():
+        channel.receive(message)
+    (caller,) = far_side.media(TONE[:320])
+    (ours,) = channel.receive(caller)
+    assert isinstance(ours, AudioIn)
+    theirs = await serializer.deserialize(caller)
+    assert theirs.audio == g711.decode(ours.data, Encoding.MULAW)
+    spoken = frames.OutputAudioRawFrame(audio=TONE, sample_rate=RATE_HZ, num_channels=1)
+    written = json.loads(await serializer.serialize(spoken))
+    played = json.loads(channel.audio(g711.encode(TONE, Encoding.MULAW), 1))
+    assert {**played, "streamId": written["streamId"]} == written
+    (clear,) = channel.command(Clear())
+    assert json.loads(str(clear)) == json.loads(
+        await serializer.serialize(frames.InterruptionFrame())
+    )
+    assert far_side.receive(json.dumps(written)) == []
+    assert far_side.received_bytes == len(TONE) // 2
