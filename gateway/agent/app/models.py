@@ -407,9 +407,12 @@ def duration_s(value: object, where: str) -> float:
         known = value.keys() <= {"seconds", "nanos"}
         if value and known and all(_DIGITS.fullmatch(str(part)) for part in parts):
             seconds = int(parts[0]) + int(parts[1]) / 1e9
-    elif isinstance(value, str | int | float) and not isinstance(value, bool):
-        if found := _DURATION.fullmatch(str(value)):
-            seconds = float(found[1])
+    elif (
+        isinstance(value, str | int | float)
+        and not isinstance(value, bool)
+        and (found := _DURATION.fullmatch(str(value)))
+    ):
+        seconds = float(found[1])
     if not 0 <= seconds < 1e9:
         raise AppError(
             "app.duration", f"{value!r} is not a duration", where=where, hint="Write it like '8s'."
