@@ -16,6 +16,7 @@ from pydantic_settings import (
     EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
 )
 
 from gateway.errors import ConfigError
@@ -376,6 +377,19 @@ def _from_flags(flags: Sequence[str]) -> dict[str, Any]:
     return merged
 
 
+def _from_environment() -> dict[str, Any]:
+    try:
+        return EnvSettingsSource(Settings)()
+    except SettingsError:
+        # The cause carries the value, which may be a secret; the source names only the section.
+        raise ConfigError(
+            "config.environment",
+            "a VOICE_GATEWAY_… variable holds a list or a mapping that is not JSON",
+            where="environment",
+            hint="write lists and mappings as JSON: VOICE_GATEWAY_AUTH__TOKENS='[\"A_LONG_ONE\"]'",
+        ) from None
+
+
 def load(
     file: Path | None = None,
     flags: Sequence[str] = (),
@@ -388,24 +402,30 @@ def load(
             content = yaml.safe_load(file.read_text(encoding="utf-8"))
         except OSError as error:
             raise ConfigError(
-                "config.file", f"cannot read settings: {error}", where=str(file)
+                "config.file",
+                f"cannot read settings: {error.strerror or error}",
+                where=str(file),
+                hint="give the path of a YAML file; config/ has samples",
             ) from None
         except yaml.YAMLError as error:
             raise ConfigError("config.yaml", f"not YAML: {error}", where=str(file)) from None
         if content is not None and not isinstance(content, dict):
             raise ConfigError("config.shape", "settings are not a mapping", where=str(file))
         merged = content or {}
-    merged = _merge(merged, EnvSettingsSource(Settings)())
+    merged = _merge(merged, _from_environment())
     merged = _merge(merged, _from_flags(flags))
     merged = _merge(merged, overrides or {})
     try:
         return Settings.model_validate(merged)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
+        key = ".".join(str(part) for part in first["loc"])
+        wrong = "no such setting" if first["type"] == "extra_forbidden" else first["msg"]
+        others = error.error_count() - 1
+        more = f"{others} more {'is' if others == 1 else 'are'} wrong; " if others else ""
         raise ConfigError(
             "config.value",
-            f"{where}: {first['msg']}",
+            f"{key}: {wrong}",
             where=str(file) if file else "settings",
-            hint=f"{error.error_count()} setting(s) are wrong; every key stands in config/*.yaml",
+            hint=f"{more}every key stands with its meaning in gateway/config.py",
         ) from None

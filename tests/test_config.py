@@ -65,3 +65,14 @@ def test_a_bad_file_is_named(tmp_path: Path, content: str | None, code: str) -> 
 def test_secrets_do_not_show() -> None:
     settings = config.load(flags=["auth.tokens=[hunter2]"])
     assert "hunter2" not in repr(settings)
+
+
+def test_a_list_in_the_environment_that_is_not_json_is_an_error_without_the_value(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("VOICE_GATEWAY_AUTH__TOKENS", "a-secret-one")
+    with pytest.raises(ConfigError) as caught:
+        config.load()
+    assert caught.value.code == "config.environment"
+    assert "JSON" in caught.value.lines()
+    assert "a-secret-one" not in caught.value.lines()

@@ -92,7 +92,7 @@ async def _until(settings: Settings, up: asyncio.Event, stop: asyncio.Event) -> 
 def _greeting(settings: Settings, url: str) -> str:
     wire = url.replace("http", "ws", 1)
     app = settings.app or "the demo app (an energy supplier's line)"
-    call = f"{_program()} call {url} {_shown(demo.SCENARIOS_PATH / 'barge_in.yaml')}"
+    call = f"{_program()} call {url} {_scenario(settings)}"
     return f"""\
 voice-gateway {__version__} serves {app}
   {url}    what is here; /healthz /readyz /metrics
@@ -103,6 +103,14 @@ Call it:
     {wire}{NATIVE.format(version="v1", location="local")}
   a Twilio number (through a tunnel): voice webhook POST /twilio/voice
 Ctrl-C ends it."""
+
+
+def _scenario(settings: Settings) -> str:
+    """A scenario that this app can pass: the demo's own says nothing about other apps."""
+    if settings.app is None:
+        return _shown(demo.SCENARIOS_PATH / "barge_in.yaml")
+    own = sorted((settings.app / "scenarios").glob("*.yaml"))
+    return _shown(own[0]) if own else "SCENARIO.yaml"
 
 
 def _program() -> str:

@@ -65,7 +65,12 @@ def _recording(step: Play, rate_hz: int, where: str) -> Pcm:
     except OSError as error:
         raise ScenarioError("scenario.play", f"cannot be read: {error}", where=where) from None
     except AssetError as error:
-        raise ScenarioError("scenario.play", error.message, where=where, hint=error.hint) from None
+        raise ScenarioError(
+            "scenario.play",
+            f"{step.path}: {error.message}",
+            where=where,
+            hint="play takes recordings, such as a WAV of 8 or 16 kHz",
+        ) from None
     return resample_clip(clip.pcm, clip.rate_hz, rate_hz)
 
 

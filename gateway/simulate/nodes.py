@@ -113,7 +113,9 @@ class Node:
             re.compile(text)
         except re.error as error:
             raise self.fail(
-                "scenario.regex", f"{what} is not a regular expression: {error}"
+                "scenario.regex",
+                f"{what} is not a regular expression: {error}",
+                "put a backslash before a sign that is meant as it stands",
             ) from None
         return text
 
@@ -140,7 +142,17 @@ def read_document(text: str, file: str) -> Node:
         mark = getattr(error, "problem_mark", None)
         where = f"{file}:{mark.line + 1}" if mark is not None else file
         problem = getattr(error, "problem", None) or str(error)
-        raise ScenarioError("scenario.yaml", f"not YAML: {problem}", where=where) from None
+        raise ScenarioError(
+            "scenario.yaml",
+            f"not YAML: {problem}",
+            where=where,
+            hint="look at the indentation and the quotes of this line and the one above",
+        ) from None
     if node is None:
-        raise ScenarioError("scenario.empty", "the file is empty", where=f"{file}:1")
+        raise ScenarioError(
+            "scenario.empty",
+            "the file is empty",
+            where=f"{file}:1",
+            hint="add caller: with a list of steps",
+        )
     return Node(node, file)

@@ -203,9 +203,10 @@ def read_scenario(path: Path) -> Scenario:
             raise ScenarioError("scenario.size", "the file is larger than 1 MiB", where=str(path))
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
+        reason = "it is not text" if isinstance(error, UnicodeDecodeError) else error.strerror
         raise ScenarioError(
             "scenario.file",
-            f"cannot be read: {error}",
+            f"cannot be read: {reason}",
             where=str(path),
             hint="give the path of a YAML file",
         ) from None

@@ -247,4 +247,9 @@ def open_files(path: Path) -> AppFiles:
         return FolderFiles(path)
     if path.is_file():
         return ZipFiles(path)
-    raise AppError("app.missing", "no such folder or zip", where=str(path))
+    raise AppError(
+        "app.missing",
+        "no such folder or zip",
+        where=str(path),
+        hint="Give the path of an exported app, or make one with: voice-gateway app init FOLDER",
+    )
