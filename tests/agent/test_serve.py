@@ -20,6 +20,7 @@ from gateway.agent.serve import SETTINGS_VARIABLE
 from tests.agent.talk import APPS, parse_with_protos
 
 WAIT_S = 20.0
+ALIVE = {"event": "alive"}
 
 
 class Runtime:
@@ -30,11 +31,12 @@ class Runtime:
         self.socket = socket
 
     async def event(self) -> dict[str, Any]:
-        """The next line on its standard output; every line must be JSON of ours."""
+        """The next line on its standard output that is no sign of life; each is JSON of ours."""
         assert self.process.stdout is not None
+        event: dict[str, Any] = ALIVE
         async with asyncio.timeout(WAIT_S):
-            line = await self.process.stdout.readline()
-        event: dict[str, Any] = json.loads(line)
+            while event == ALIVE:
+                event = json.loads(await self.process.stdout.readline())
         return event
 
     async def exit_code(self) -> int:
@@ -48,8 +50,13 @@ class Runtime:
         return [json.loads(line) for line in lines if b'"logger"' in line]
 
     @asynccontextmanager
-    async def session(self, name: str) -> AsyncIterator[Session]:
-        async with unix_connect(str(self.socket), "ws://runtime/", compression=None) as connection:
+    async def session(self, name: str, **headers: str) -> AsyncIterator[Session]:
+        async with unix_connect(
+            str(self.socket),
+            "ws://runtime/",
+            compression=None,
+            additional_headers={key.replace("_", "-"): value for key, value in headers.items()},
+        ) as connection:
             session = Session(connection)
             path = f"projects/p/locations/l/apps/a/sessions/{name}"
             await connection.send(json.dumps({"config": {"session": path}}))
@@ -121,7 +128,8 @@ async def test_a_looping_callback_ends_at_its_deadline_while_others_are_answered
         assert await runtime.exit_code() == 0
         assert not runtime.socket.exists()
         assert runtime.process.stdout is not None
-        assert await runtime.process.stdout.read() == b""
+        rest = (await runtime.process.stdout.read()).splitlines()
+        assert all(json.loads(line) == ALIVE for line in rest)
         logs = [line for line in await runtime.logs() if line.get("logger") == "gateway.agent.app"]
         assert 0 < len(logs) <= 200
         assert {line["session"] for line in logs} == {"bad-session"}
@@ -210,3 +218,13 @@ async def test_app_code_cannot_take_more_memory_than_allowed(tmp_path: Path) -> 
         await runtime.exit_code()
         (line,) = await runtime.logs()
         assert "raised MemoryError" in line["event"]
+
+
+async def test_the_gateway_says_by_which_dialect_a_caller_came(tmp_path: Path) -> None:
+    tools = {"levels": {"add": "self"}, "channels": {"ces": "self"}}
+    async with _runtime(tmp_path, app=APPS / "tools", tools=tools) as runtime:
+        await runtime.event()
+        async with runtime.session("own-one", x_voice_gateway_channel="ces") as session:
+            assert await session.say("add 2 and 3") == ["Let me see.", "It is 5, Bob."]
+        async with runtime.session("any-one", x_voice_gateway_channel="twilio") as session:
+            assert await session.say("add 2 and 3") == ["Let me see.", "It is , Ann."]

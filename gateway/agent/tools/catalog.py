@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from gateway.errors import AppError
 
 LISTING_S = 300.0
 """How long a list of an MCP server's tools is good."""
-RETRY_S = 30.0
+RETRY_S = 120.0
 """A server that did not answer is asked again after this."""
 ANY_FAKE = "fake_tool_call"
 
@@ -91,6 +92,7 @@ class Catalog:
         self._app = app
         self._entries: dict[str, Entry] = {}
         self._servers: dict[str, _Listed] = {}
+        self._lock = threading.Lock()
         for tool in app.tools.values():
             if tool.display_name not in SYSTEM_TOOLS:
                 self._add(self._of_tool(tool))
@@ -315,13 +317,17 @@ class Catalog:
     def list_server(self, toolset: str, context: SessionContext) -> None:
         """Ask a server for its tools; blocks the thread. Raises AppError; asked again later."""
         listed = self._servers[toolset]
-        listed.due_s = time.monotonic() + RETRY_S
-        found = {str(tool["name"]): tool for tool in listed.server.list_tools(context)}
-        for name in [n for n, e in self._entries.items() if e.toolset == toolset]:
-            del self._entries[name]
-        for entry in listed.entries(found):
-            self._add(entry)
-        listed.due_s = time.monotonic() + LISTING_S
+        with listed.lock:
+            if time.monotonic() < listed.due_s:
+                # Another session has asked while this one waited.
+                return
+            listed.due_s = time.monotonic() + RETRY_S
+            found = {str(tool["name"]): tool for tool in listed.server.list_tools(context)}
+            with self._lock:
+                # A new mapping: others read the old one at this moment.
+                kept = {n: e for n, e in self._entries.items() if e.toolset != toolset}
+                self._entries = {**kept, **{e.name: e for e in listed.entries(found)}}
+            listed.due_s = time.monotonic() + LISTING_S
 
 
 class _Listed:
@@ -335,6 +341,7 @@ class _Listed:
     ) -> None:
         self.server = server
         self.due_s = 0.0
+        self.lock = threading.Lock()
         self._common = common
         self._overrides = overrides
 

@@ -11,7 +11,7 @@ from gateway.errors import GatewayError
 
 log = logging.getLogger("gateway.agent")
 
-LIST_S = 5.0
+LIST_S = 3.0
 """A server that takes longer has no tools for now; nobody on a telephone waits for it."""
 
 

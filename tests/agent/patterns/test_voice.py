@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.config import Settings
 from gateway.simulate.run import Simulator
 from gateway.simulate.scenario import read_scenario
 from tests.agent.loopback import api_server
@@ -50,3 +51,11 @@ def test_the_end_of_a_call_is_filed(simulator: Simulator) -> None:
         result = simulator.run(replace(scenario, variables=variables), None, "twilio")
         assert result.ok, "\n".join(str(verdict) for verdict in result.verdicts)
         assert api.last["path"] == "/log"
+
+
+@pytest.mark.parametrize("how", ["by_voice", "by_key"])
+def test_the_caller_agrees_or_not(how: str) -> None:
+    settings = Settings.model_validate({"tools": {"consent": ["cancel_order"]}})
+    scenario = read_scenario(SCENARIOS.parent / "consent" / f"{how}.yaml")
+    result = Simulator(settings).run(scenario, None, "twilio")
+    assert result.ok, "\n".join(str(verdict) for verdict in result.verdicts)
