@@ -6,8 +6,11 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+import aiohttp
 import pytest
+from plivo.utils.signature_v3 import construct_post_url, get_signature_v3
 from websockets.exceptions import InvalidStatus
+from yarl import URL
 
 from gateway.errors import AdmissionError
 from gateway.simulate.platforms.access import Access, Endpoint
@@ -103,3 +106,21 @@ async def test_only_the_platform_s_signature_opens_and_one_socket_only() -> None
         with pytest.raises(InvalidStatus):
             async with dial(endpoint):
                 pass
+
+
+@pytest.mark.parametrize(("target", "status"), [("%2B15550123", 200), ("%2B15550124", 403)])
+async def test_the_page_that_dials_is_signed_too(target: str, status: int) -> None:
+    form = {"CallUUID": CALL_ID, "From": "15550100"}
+    url = "http://voice.example/plivo/transfer?target=%2B15550123"
+    signature = get_signature_v3("t", construct_post_url(url, dict(form)), "n1").decode()
+    headers = {"X-Plivo-Signature-V3": signature, "X-Plivo-Signature-V3-Nonce": "n1"}
+    origin = "http://voice.example"
+    async with serving("plivo", auth_tokens=["t"], public_origin=origin) as running:
+        asked = URL(f"{running.gateway.url}/plivo/transfer?target={target}", encoded=True)
+        async with (
+            aiohttp.ClientSession() as http,
+            http.post(asked, data=form, headers=headers) as response,
+        ):
+            assert response.status == status
+            body = await response.text()
+    assert ("<Number>+15550123</Number>" in body) == (status == 200)
