@@ -1,7 +1,8 @@
 """The runtime as a process: `python -m gateway.agent.serve --socket PATH --app PATH`.
 
 It serves BidiRunSession JSON over websockets on a unix socket. To its supervisor it speaks JSON
-lines on standard output: `{"event": "ready"}` once it serves, `{"event": "retiring"}` when it
+lines on standard output: `{"event": "ready"}` once it serves, `{"event": "alive"}` every second
+from then on (a process that stops saying so is killed), `{"event": "retiring"}` when it
 takes no new sessions and will leave after its last, `{"event": "failed", "code", "message",
 "where", "hint"}` before it leaves with status 2. Logs are JSON lines on standard error. Whatever
 app code writes to its standard output or error becomes a log line, too.
@@ -87,6 +88,7 @@ class Process:
         self._settings = settings
         self._control = control
         self._stop = asyncio.Event()
+        self._serving = False
         self._retiring = False
         self._links = 0
         self._store = SessionStore()
@@ -128,6 +130,7 @@ class Process:
             close_timeout=CLOSE_TIMEOUT_S,
         ) as server:
             self.tell("ready")
+            self._serving = True
             await self._stop.wait()
             server.close(code=1001, reason="the runtime is going away")
         await self._store.aclose()
@@ -171,9 +174,11 @@ class Process:
             self._stop.set()
 
     async def _watch_parent(self) -> None:
-        """Leave when the supervisor is gone, whatever became of it."""
+        """Tell the supervisor that this loop turns; leave when it is gone, whatever the cause."""
         parent = os.getppid()
         while os.getppid() == parent and not self._stop.is_set():
+            if self._serving:
+                self.tell("alive")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), PARENT_CHECK_S)
         self._stop.set()

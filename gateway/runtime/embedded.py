@@ -2,7 +2,8 @@
 
 App code never runs in the media process. Each runtime process serves many sessions on a unix
 socket of its own; one that dies loses its sessions (their calls hear the fallback) and is
-replaced; one that retires takes no new session and is ended when its last one is over.
+replaced; one that says nothing for long (app code that holds the interpreter) is killed; one that
+retires takes no new session and is ended when its last one is over.
 """
 
 from __future__ import annotations
@@ -31,6 +32,11 @@ log = structlog.get_logger("gateway.runtime")
 START_S = 30.0
 STOP_S = 3.0
 RETRY_S = 0.05
+BEAT_WAIT_S = 5.0
+"""Longest wait for a sign of life; one comes every second."""
+MISSED_BEATS = 3
+"""Waits in a row after which a process counts as hung. More than one, since this process may
+have been suspended itself."""
 RESTART_PAUSE_S = (0.1, 0.5, 1.0, 2.0, 5.0)
 LINE_LIMIT = 1 << 16
 KEPT_ENVIRONMENT = (
@@ -199,7 +205,8 @@ class EmbeddedRuntime:
             raise RuntimeFailure(
                 "runtime.start", f"the runtime process was not ready in {START_S:.0f} s"
             ) from None
-        except RuntimeFailure:
+        except BaseException:
+            # Also where the pool closes meanwhile: nobody else knows of this process yet.
             await self._stop(process)
             raise
         self._processes.append(process)
@@ -241,7 +248,22 @@ class EmbeddedRuntime:
         return value if isinstance(value, dict) else {}
 
     async def _listen(self, process: _Process) -> None:
-        while (event := await self._event(process)) is not None:
+        missed = 0
+        while True:
+            try:
+                async with asyncio.timeout(BEAT_WAIT_S):
+                    event = await self._event(process)
+            except TimeoutError:
+                missed += 1
+                if missed < MISSED_BEATS:
+                    continue
+                log.error("runtime process hangs", pid=process.process.pid)
+                with contextlib.suppress(ProcessLookupError):
+                    process.process.kill()
+                break
+            missed = 0
+            if event is None:
+                break
             if event.get("event") == "retiring" and not process.retiring:
                 process.retiring = True
                 log.warning("runtime process retires", pid=process.process.pid)

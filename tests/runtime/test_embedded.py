@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from gateway import config
@@ -69,6 +70,22 @@ async def test_a_killed_process_ends_its_sessions_and_is_replaced() -> None:
         assert runtime.pids != [pid]
 
 
+async def test_a_process_that_hangs_is_killed_and_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.runtime.embedded.BEAT_WAIT_S", 1.5)
+    monkeypatch.setattr("gateway.runtime.embedded.MISSED_BEATS", 2)
+    async with embedded("tools") as runtime:
+        (pid,) = runtime.pids
+        async with session(runtime, "call-0001") as client:
+            assert "Pardon" in await ask(client, "anything")
+            # As app code that holds the interpreter for ever: nothing in the process runs on.
+            os.kill(pid, signal.SIGSTOP)
+            with pytest.raises(RuntimeFailure):
+                await ask(client, "still there?")
+        async with session(runtime, "call-0002") as client:
+            assert "Pardon" in await ask(client, "anything")
+        assert pid not in runtime.pids
+
+
 async def test_two_processes_share_the_sessions() -> None:
     async with embedded("tools", "runtime.processes=2") as runtime:
         assert len(runtime.pids) == 2
@@ -110,6 +127,16 @@ async def test_no_process_left_and_no_folder_left() -> None:
         assert folder.exists()
     assert not folder.exists()
     assert runtime.pids == []
+
+
+async def test_a_replacement_that_still_starts_ends_with_the_pool() -> None:
+    async with embedded("tools") as runtime:
+        known = {runtime.pids[0]}
+        os.kill(runtime.pids[0], signal.SIGKILL)
+        async with asyncio.timeout(ANSWER_S):
+            while not (new := {p.pid for p in psutil.Process().children()} - known):
+                await asyncio.sleep(0.01)
+    assert not any(psutil.pid_exists(pid) for pid in new)
 
 
 async def test_the_environment_of_app_code_holds_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
