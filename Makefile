@@ -5,6 +5,8 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
+# Tests run on all cores, a file at a time on one of them.
+SPREAD ?= -n auto --dist loadfile
 export PYTHON
 
 .DEFAULT_GOAL := help
@@ -39,10 +41,10 @@ serve: setup
 	@$(BIN)/voice-gateway serve $(ARGS)
 
 test: setup-dev
-	$(BIN)/python -m pytest -q $(ARGS)
+	$(BIN)/python -m pytest -q $(SPREAD) $(ARGS)
 
 test-all: setup-dev
-	$(BIN)/python -m pytest -q -m "all or not all" $(ARGS)
+	$(BIN)/python -m pytest -q $(SPREAD) -m "all or not all" $(ARGS)
 
 check: setup-dev
 	$(BIN)/ruff check .
