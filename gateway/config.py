@@ -44,8 +44,9 @@ class ServerSettings(Section):
     max_body_bytes: int = Field(1 << 20, ge=1024)
     start_message_timeout_s: float = Field(10.0, gt=0)
     """Time from the upgrade to the message that starts the call."""
-    send_buffer_bytes: int = Field(1 << 18, ge=4096)
-    """Unsent bytes after which a peer counts as not reading; its call ends."""
+    send_buffer_bytes: int = Field(1 << 20, ge=4096)
+    """Unsent bytes after which a peer counts as not reading, and its call ends; a single message
+    above it is left out."""
     max_calls: int = Field(500, ge=1)
     max_calls_per_source: int = Field(500, ge=1)
     max_messages_per_s: int = Field(500, ge=1)

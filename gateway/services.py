@@ -56,7 +56,7 @@ class CallServices:
     open_runtime: OpenRuntimeClient
     ticker: Ticker
     observer: Observer
-    send_buffer_bytes: int = 1 << 18
+    send_buffer_bytes: int = 1 << 20
     shutdown_message: str = "This service is closing now. Please call again later. Goodbye."
     runtime_audio: tuple[AudioFormat | None, int] = (None, 60)
     """Of a runtime that listens and speaks itself: its format (None: the line's own), and how

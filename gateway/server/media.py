@@ -129,6 +129,10 @@ class MediaSocket(WSListener):
         ws = self._ws
         if ws is None or self._closing_s is not None:
             return
+        if len(message) > self._settings.send_buffer_bytes:
+            # A peer that reads well could not be told from one that does not.
+            self._log("media.message_too_large", message_bytes=len(message))
+            return
         ws.send(_TEXT if type(message) is str else _BINARY, message)
         if self._unsent() > self._settings.send_buffer_bytes:
             self._log("media.not_reading", unsent_bytes=self._unsent())

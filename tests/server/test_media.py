@@ -168,6 +168,18 @@ async def test_a_peer_that_never_reads_is_dropped(serve: Serve, calls: EchoCalls
         client.transport.abort()
 
 
+async def test_a_message_above_the_buffer_is_left_out_and_the_call_goes_on(
+    serve: Serve, calls: EchoCalls
+) -> None:
+    gateway = await serve({"server.send_buffer_bytes": 65536})
+    async with websocket(gateway, NATIVE) as client:
+        await start_native(client)
+        await until(lambda: calls.made and calls.made[0].started)
+        calls.made[0].transport.send("x" * 100_000)
+        calls.made[0].transport.send("small")
+        assert await client.recv() == "small"
+
+
 async def test_a_peer_that_vanishes_is_lost(serve: Serve, calls: EchoCalls) -> None:
     gateway = await serve()
     async with websocket(gateway, NATIVE) as client:
