@@ -303,6 +303,7 @@ class LiveCall:
             data = self._halves.process(data)
         if self._recorder is not None:
             self._recorder.caller(data, now)
+        self._machine.pace(len(data) // in_format.sample_bytes, now)
         if self._bridge is not None:
             self._bridge.hear(data, now)
             return

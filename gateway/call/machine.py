@@ -33,6 +33,7 @@ from gateway.call.far_end import FarEnd, FarEvent
 from gateway.call.life import Life, LifeEvent
 from gateway.call.listening import Listening
 from gateway.call.output_log import OutputLog
+from gateway.call.pace import Pace
 from gateway.call.playout import Playout
 from gateway.call.profile import CallProfile
 from gateway.call.speaking import Speaking, TurnOutput
@@ -69,6 +70,7 @@ class CallMachine:
         self._attending = Attending(self._desk, self._speaking)
         self._far_end = FarEnd(self._desk, self._speaking, self._attending)
         self._early_audio: list[Pcm] = []
+        self._pace: Pace | None = None
         self._bed = b""
         self._answer_by: float | None = None
         """When the runtime must have answered for the first time."""
@@ -156,6 +158,8 @@ class CallMachine:
             )
             if self._bed:
                 desk.playout.set_bed(self._bed, self._bed_whole_call)
+        if event.in_format is not None:
+            self._pace = Pace(event.in_format.rate_hz, desk.now)
         self._limit_at = desk.now + profile.max_call_s
         self._answer_by = desk.now + profile.start_timeout_s
         self._open_runtime(event)
@@ -229,6 +233,13 @@ class CallMachine:
             # About ten seconds of frames; the platform should have started the call by then.
             del self._early_audio[:-512]
         return []
+
+    def pace(self, samples: int, now: float) -> None:
+        """So many samples of the caller came: what is sent keeps to the clock that sent them."""
+        if self._pace is not None and self._desk.playout is not None:
+            moved_s = self._pace.heard(samples, now)
+            if moved_s:
+                self._desk.playout.follow(moved_s)
 
     def vad(self, probability: float, position_s: float, now: float) -> list[Action]:
         """One voice activity window that ends at `position_s` of the caller's audio."""

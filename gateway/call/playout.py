@@ -118,6 +118,10 @@ class Playout:
             self._origin += max(0.0, now - self._frozen_at)
             self._frozen_at = None
 
+    def follow(self, moved_s: float) -> None:
+        """The platform's clock has fallen back by so much; less than 0: it has run ahead."""
+        self._origin += moved_s
+
     def _clock(self, now: float) -> float:
         """`now`, which stands still while the platform holds the caller."""
         return now if self._frozen_at is None else min(now, self._frozen_at)

@@ -7,6 +7,7 @@ but it cannot have come before it was spoken.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,9 @@ GAP_S = 0.06
 """A caller's stream that is late by less than this goes on without a gap: that is jitter."""
 FRAME_S = 0.02
 """Audio counts as on time where it comes while its last frame would begin."""
-SNAP_S = 0.001
+LOOK_S = 60.0
+"""How far ahead a burst is looked for; more than that is a caller whose clock runs fast."""
+SNAP_S = 0.01
 """Frames this close to the end of the one before follow it directly."""
 
 
@@ -31,27 +34,44 @@ def place_stream(came_s: Sequence[float], samples: Sequence[int], rate_hz: int) 
     """Place pieces that came at these times (seconds of the recording), `samples` long each.
 
     Each lies as late as those after it allow: a burst after a stall ends when its last piece
-    came. Where nothing was sent for a while there is silence.
+    came. Where nothing was sent for a while there is silence. A clock that runs fast sends more
+    than the time holds: a piece is left out now and then, so that the rest keeps its place.
     """
-    count = len(came_s)
-    latest = [0] * count
-    following = None
-    for index in range(count - 1, -1, -1):
-        end = round((came_s[index] + FRAME_S) * rate_hz)
-        if following is not None:
-            end = min(end, following)
-        following = latest[index] = end - samples[index]
+    latest = _latest(came_s, samples, rate_hz)
     gap = round(GAP_S * rate_hz)
     placed: list[Placed] = []
     at: int | None = None
-    for index in range(count):
-        start = latest[index]
+    left_out_s = 0.0
+    for index, start in enumerate(latest):
         if at is not None and start < at + gap:
+            ahead = at - start
+            if ahead >= gap and came_s[index] > left_out_s + LOOK_S and samples[index] <= gap:
+                left_out_s = came_s[index]
+                continue
             start = at
         start = max(0, start)
         placed.append(Placed(index, start, samples[index]))
         at = start + samples[index]
     return placed
+
+
+def _latest(came_s: Sequence[float], samples: Sequence[int], rate_hz: int) -> list[int]:
+    """The latest sample at which each piece can begin, by its own time and those soon after."""
+    count = len(came_s)
+    latest = [0] * count
+    total = sum(samples)
+    # Slack of the pieces ahead, least first: what each allows, less the audio before its end.
+    ahead: deque[tuple[int, int]] = deque()
+    for index in range(count - 1, -1, -1):
+        slack = round((came_s[index] + FRAME_S) * rate_hz) - total
+        total -= samples[index]
+        while ahead and ahead[-1][0] >= slack:
+            ahead.pop()
+        ahead.append((slack, index))
+        while came_s[ahead[0][1]] > came_s[index] + LOOK_S:
+            ahead.popleft()
+        latest[index] = ahead[0][0] + total
+    return latest
 
 
 class HeardFrames:
@@ -69,6 +89,10 @@ class HeardFrames:
         if self._placed:
             last = self._placed[-1]
             end = last.start + last.samples
+            if start <= end - samples - self._snap:
+                # The platform's clock runs fast: a frame less keeps the rest in its place.
+                self._count += 1
+                return
             # What comes too soon waits for what is playing.
             if start < end + self._snap:
                 start = end
