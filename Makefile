@@ -5,8 +5,10 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
-# Tests run on all cores, a file at a time on one of them.
+# Tests run on all cores, a file at a time on one of them; whole calls in real time (`slow`) alone.
 SPREAD ?= -n auto --dist loadfile
+# ARGS may choose tests of one kind only.
+NONE_IS_FINE := || [ $$? -eq 5 ]
 export PYTHON
 
 .DEFAULT_GOAL := help
@@ -41,10 +43,12 @@ serve: setup
 	@$(BIN)/voice-gateway serve $(ARGS)
 
 test: setup-dev
-	$(BIN)/python -m pytest -q $(SPREAD) $(ARGS)
+	$(BIN)/python -m pytest -q $(SPREAD) -m "not slow and not all" $(ARGS) $(NONE_IS_FINE)
+	$(BIN)/python -m pytest -q -m "slow and not all" $(ARGS) $(NONE_IS_FINE)
 
 test-all: setup-dev
-	$(BIN)/python -m pytest -q $(SPREAD) -m "all or not all" $(ARGS)
+	$(BIN)/python -m pytest -q $(SPREAD) -m "not slow and not all" $(ARGS) $(NONE_IS_FINE)
+	$(BIN)/python -m pytest -q -m "slow or all" $(ARGS) $(NONE_IS_FINE)
 
 check: setup-dev
 	$(BIN)/ruff check .

@@ -143,11 +143,11 @@ async def test_a_process_with_code_that_cannot_be_ended_retires_and_leaves(tmp_p
             assert await runtime.event() == {"event": "retiring"}
             # Its sessions go on; new ones are refused.
             assert await other.say("hello") == ["Still here."]
-            async with runtime.session("late-one") as late:
-                with pytest.raises(ConnectionClosed) as closed:
+            with pytest.raises(ConnectionClosed) as closed:
+                async with runtime.session("late-one") as late:
                     await late.say("hello")
-                assert closed.value.rcvd is not None
-                assert closed.value.rcvd.code == 1013
+            assert closed.value.rcvd is not None
+            assert closed.value.rcvd.code == 1013
         assert await runtime.exit_code() == 0
 
 

@@ -37,6 +37,7 @@ async def failures(rows: Sequence[Row], channel: str) -> list[str]:
     return [failure for failure in found if failure is not None]
 
 
+@pytest.mark.slow
 async def test_a_sample_of_the_rules_holds_over_the_wire() -> None:
     found = await asyncio.gather(*(failures(SAMPLE, channel) for channel in CHANNELS))
     assert dict(zip(CHANNELS, found, strict=True)) == {channel: [] for channel in CHANNELS}
