@@ -51,6 +51,9 @@ class ServerSettings(Section):
     max_calls_per_source: int = Field(500, ge=1)
     max_messages_per_s: int = Field(500, ge=1)
     retry_after_s: int = Field(5, ge=1)
+    finished_call_s: float = Field(10.0, ge=0)
+    """How long after a call's end another socket for the same call is refused: platforms retry
+    after a hang-up. What opens one again on purpose within that time needs a smaller number."""
     drain_s: float = Field(0.0, ge=0)
     """How long running calls may go on after SIGTERM before they hear the goodbye."""
     shutdown_s: float = Field(8.0, gt=0)

@@ -11,6 +11,7 @@ from gateway.audio.formats import AudioFormat
 from gateway.call.profile import CallProfile
 from gateway.channels import base
 from gateway.channels.base import EndReason
+from gateway.platforms.known_calls import KnownCalls
 from gateway.platforms.terms import Accounts, Terms
 from gateway.records.recorder import CallRecorder
 from gateway.runtime.client import RuntimeClient
@@ -65,5 +66,6 @@ class CallServices:
     terms: Mapping[str, Terms] = field(default_factory=dict)
     """On what terms the calls of each dialect are taken; none: the common ones."""
     accounts: Accounts = field(default_factory=Accounts)
+    known: KnownCalls = field(default_factory=KnownCalls)
     parked: dict[str, Any] = field(default_factory=dict)
     """Calls whose platform may come back on another socket, by call id."""

@@ -79,6 +79,7 @@ class LiveCall:
         self._closed = False
         self._teardown_task: asyncio.Task[None] | None = None
         self._counted = False
+        self._known = False
         self._host: LiveCall | None = None
         """The call that this socket has come back to: it gets everything."""
         self._waiting: asyncio.TimerHandle | None = None
@@ -247,6 +248,13 @@ class LiveCall:
     def _start(self, event: base.Started, now: float) -> None:
         if self._started is not None:
             raise ProtocolError("protocol.started_twice", "the call has started already")
+        able = self._line.capabilities
+        if able.once and event.call_id:
+            # Before anything is told or recorded under its id: that belongs to the first socket.
+            known = self._services.known.enter(able.dialect, event.call_id, now)
+            if known:
+                raise ProtocolError("protocol.call_id", known, where="call_id", close_code=1008)
+            self._known = True
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
@@ -429,6 +437,9 @@ class LiveCall:
         if self._counted and self._started is not None:
             dialect = self._line.capabilities.dialect
             self._services.accounts.leave(dialect, self._started.account)
+        if self._known:
+            known, dialect = self._services.known, self._line.capabilities.dialect
+            known.leave(dialect, self.call_id, self._loop.time())
         self._services.parked.pop(self.call_id, None)
         if not self._line.parting:
             self._line.close(1000, action.reason.value)

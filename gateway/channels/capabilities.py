@@ -113,6 +113,9 @@ class Capabilities:
     resume_s: float = 0.0
     """How long a lost call waits for its platform to come back on another socket (`Rejoin`)."""
 
+    once: bool = True
+    """Whether an id names one call. False where a client names a session to which it returns."""
+
     # ---- keys, end and transfer
     dtmf_in: bool = True
     dtmf_out: DtmfOut = DtmfOut.INBAND

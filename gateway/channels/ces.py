@@ -68,6 +68,8 @@ CAPABILITIES: Final = Capabilities(
     transfer=TransferBy.MESSAGE,
     max_out_bytes=1 << 18,
     max_message_bytes=4 << 20,
+    # A client names a session, and may come back to it.
+    once=False,
     # JSON as UTF-8 bytes is taken as well.
     binary_in=True,
 )

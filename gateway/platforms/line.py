@@ -215,6 +215,9 @@ class PlatformLine:
     async def _by_rest(self, last: Hangup | Transfer) -> None:
         control = self._terms.control
         assert control is not None
+        if not self._ref.call_id:
+            # This socket never was the call's.
+            return
         try:
             if isinstance(last, Transfer):
                 await control.transfer(self._ref, last.target, last.metadata)

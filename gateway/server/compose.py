@@ -22,6 +22,7 @@ from gateway.bidi import session_part
 from gateway.channels.base import Channel
 from gateway.config import Settings
 from gateway.errors import AssetError, ConfigError
+from gateway.platforms.known_calls import KnownCalls
 from gateway.platforms.terms import rest_controls, terms_of
 from gateway.records import build as build_records
 from gateway.runtime.client import Connect, RuntimeClient
@@ -120,6 +121,7 @@ async def running(settings: Settings) -> AsyncIterator[Gateway]:
             runtime_audio=runtime_audio(settings),
             records=records,
             terms=terms_of(settings.platforms, controls),
+            known=KnownCalls(settings.server.finished_call_s),
         )
 
         def make_call(

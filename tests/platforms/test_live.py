@@ -187,6 +187,37 @@ async def test_an_account_has_no_more_calls_than_it_may(with_probe: Callable[...
             await until(lambda: len(running.agents) == 3)
 
 
+async def test_a_call_has_one_socket_and_is_not_begun_again_at_its_end(
+    with_probe: Callable[..., None],
+) -> None:
+    with_probe(end_out=EndOut.REST)
+    async with rest_server() as server:
+        settings = TwilioSettings(account="AC1", auth_tokens=["t"], rest_url=server.url)
+        words_of = TwilioRest(settings)
+        async with live({"probe": Terms(control=RestControl(words_of))}) as running:
+            async with dial(running) as first:
+                await tell(first, "start", id="c1")
+                await until(lambda: running.calls and running.calls[0].started)
+                async with dial(running) as second:
+                    await tell(second, "start", id="c1")
+                    await words(second)
+                    assert second.close_code == 1008
+                    assert "has a socket already" in (second.close_reason or "")
+                # The first goes on, and the platform was not asked to hang up its call.
+                assert running.ends("c1") == []
+                assert len(running.agents) == 1
+                assert not server.asked
+                await tell(first, "bye")
+                await until(lambda: running.ends("c1"))
+            async with dial(running) as third:
+                await tell(third, "start", id="c1")
+                await words(third)
+                assert third.close_code == 1008
+                assert "is over" in (third.close_reason or "")
+            assert running.ends("c1") == ["remote_hangup"]
+            assert len(running.agents) == 1
+
+
 # ---- the end
 
 
