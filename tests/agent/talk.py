@@ -91,18 +91,22 @@ async def talk(
     near, far = memory_links()
     own_runner = ThreadRunner()
     path = app if isinstance(app, Path) else APPS / app
-    serving = asyncio.create_task(
-        serve_link(
-            far,
-            read_app(path),
-            settings or Settings(),
-            runner or own_runner,
-            store,
-            channel=channel,
-        )
-    )
-    # A session that cannot even start must not be waited for.
-    serving.add_done_callback(lambda _: asyncio.ensure_future(far.aclose()))
+
+    async def serve() -> None:
+        try:
+            await serve_link(
+                far,
+                read_app(path),
+                settings or Settings(),
+                runner or own_runner,
+                store,
+                channel=channel,
+            )
+        finally:
+            # A session that cannot even start must not be waited for.
+            await far.aclose()
+
+    serving = asyncio.create_task(serve())
     try:
         await near.send({"config": {"session": SESSION, **config}})
         yield Talk(near)

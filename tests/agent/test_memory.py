@@ -42,9 +42,8 @@ async def test_a_thousand_sessions_leave_memory_flat() -> None:
         client = Talk(near)
         name = f"projects/p/locations/l/apps/a/sessions/number-{number}"
         await near.send({"config": {"session": name}})
-        for words in ("add 2 and 3", "fail"):
-            await near.send({"realtimeInput": {"text": words}})
-            await _until(client, "turnCompleted")
+        await near.send({"realtimeInput": {"text": "add 2 and 3"}})
+        await _until(client, "turnCompleted")
         await near.send({"realtimeInput": {"text": "bye"}})
         await _until(client, "endSession")
         await near.aclose()

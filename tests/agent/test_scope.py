@@ -18,7 +18,9 @@ def lines() -> list[tuple[str, str]]:
 
 
 @pytest.fixture(autouse=True)
-def _logged(lines: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def _logged(
+    lines: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     class Collect(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             lines.append((record.session_id, record.getMessage()))  # type: ignore[attr-defined]
@@ -26,7 +28,7 @@ def _logged(lines: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> No
     handler = Collect()
     handler.addFilter(ScopeFilter())
     monkeypatch.setattr(scope.app_log, "handlers", [handler])
-    monkeypatch.setattr(scope.app_log, "level", logging.INFO)
+    caplog.set_level(logging.INFO, scope.app_log.name)
 
 
 def test_print_is_logged_line_by_line(lines: list[tuple[str, str]]) -> None:
