@@ -149,6 +149,8 @@ class Webhook(Generic[S]):
     answer: Callable[[Hook[S]], WebAnswer]
     proof: Proof = Proof.PLATFORM
     methods: tuple[str, ...] = ("POST",)
+    account: Callable[[Request], str] = lambda _: ""
+    """Whose call the request is about, as `Started.account` will name it; empty: not told."""
 
 
 # ---- REST

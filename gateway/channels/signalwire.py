@@ -59,6 +59,7 @@ from gateway.channels.dialect import (
     MediaRoute,
     Opening,
     Proof,
+    Request,
     WebAnswer,
     Webhook,
 )
@@ -255,6 +256,11 @@ def _format_of(told: _MediaFormat) -> AudioFormat:
 _CALL_SID: Final = re.compile(r"[\w-]{1,64}", re.ASCII)
 
 
+def account(request: Request) -> str:
+    """The account that a form names."""
+    return request.form_value("AccountSid")
+
+
 def answer(hook: Hook[SignalWireSettings]) -> WebAnswer:
     """Compatibility XML that connects the call to its media socket."""
     call_sid = hook.request.form_value("CallSid")
@@ -289,7 +295,7 @@ DIALECT: Final = Dialect(
         MediaRoute("/signalwire/media", Proof.PLATFORM),
     ),
     webhooks=(
-        Webhook("/signalwire/voice", answer),
+        Webhook("/signalwire/voice", answer, account=account),
         Webhook(signalwire_rest.TRANSFER, transfer),
     ),
     proof=SignalWireProof,

@@ -57,6 +57,7 @@ from gateway.channels.dialect import (
     MediaRoute,
     Opening,
     Proof,
+    Request,
     WebAnswer,
     Webhook,
 )
@@ -229,6 +230,11 @@ class TwilioChannel(Codec):
 _CALL_SID: Final = re.compile(r"[\w-]{1,64}", re.ASCII)
 
 
+def account(request: Request) -> str:
+    """The account that a form names."""
+    return request.form_value("AccountSid")
+
+
 def answer(hook: Hook[TwilioSettings]) -> WebAnswer:
     """TwiML that connects the call to its media socket, with what is known of the caller."""
     call_sid = hook.request.form_value("CallSid")
@@ -253,7 +259,7 @@ DIALECT: Final = Dialect(
         # For TwiML that is not ours: the platform's signature on the upgrade is the proof.
         MediaRoute("/twilio/media", Proof.PLATFORM),
     ),
-    webhooks=(Webhook("/twilio/voice", answer),),
+    webhooks=(Webhook("/twilio/voice", answer, account=account),),
     proof=TwilioProof,
     rest=twilio_rest.rest,
 )

@@ -57,10 +57,14 @@ class Accounts:
 
     def enter(self, dialect: str, account: str, limit: int | None) -> bool:
         """Count a call in, unless its account has `limit` calls already."""
-        if limit is not None and account and self._calls[dialect, account] >= limit:
+        if self.full(dialect, account, limit):
             return False
         self._calls[dialect, account] += 1
         return True
+
+    def full(self, dialect: str, account: str, limit: int | None) -> bool:
+        """Whether an account has `limit` calls already; never where it is not known."""
+        return limit is not None and bool(account) and self._calls[dialect, account] >= limit
 
     def leave(self, dialect: str, account: str) -> None:
         """Count a call out."""

@@ -15,6 +15,7 @@ from gateway.channels.base import EndReason
 from gateway.config import Settings
 from gateway.errors import ConfigError
 from gateway.platforms.rest import RestControl
+from gateway.platforms.terms import Accounts
 from gateway.server.admission import Admission
 from gateway.server.auth import Gate, check_exposure
 from gateway.server.contract import MakeCall
@@ -55,6 +56,7 @@ class Gateway:
         *,
         observers: CallObservers | None = None,
         controls: Mapping[str, RestControl] | None = None,
+        accounts: Accounts | None = None,
         ready: Callable[[], bool] = lambda: True,
         about: str = "",
     ) -> None:
@@ -75,7 +77,16 @@ class Gateway:
             ),
         )
         routes = Routes(settings.platforms)
-        self._door = MediaDoor(settings, routes, gate, self._admission, metrics, make_call, self)
+        self._door = MediaDoor(
+            settings,
+            routes,
+            gate,
+            self._admission,
+            metrics,
+            make_call,
+            self,
+            accounts or Accounts(),
+        )
         pages = HttpPages(
             settings,
             routes,

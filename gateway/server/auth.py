@@ -205,9 +205,9 @@ class Gate:
         """A media token, not used up yet. Raises AuthError."""
         return self._tokens.verify(token, dialect, time.time())
 
-    def issue(self, dialect: str, call_id: str) -> str:
+    def issue(self, dialect: str, call_id: str, account: str = "") -> str:
         """A media token for one socket of a call."""
-        return self._tokens.issue(dialect, call_id, time.time())
+        return self._tokens.issue(dialect, call_id, time.time(), account)
 
     def use(self, claim: MediaClaim) -> None:
         """Use a media token up. Raises AuthError where it was used before."""

@@ -141,6 +141,7 @@ async def running(settings: Settings) -> AsyncIterator[Gateway]:
             make_call,
             observers=observers,
             controls=controls,
+            accounts=services.accounts,
             ready=lambda: embedded is None or embedded.ready,
             about=f"{app.display_name} ({_source(path)})",
         )

@@ -13,6 +13,7 @@ import picows
 from gateway.channels.dialect import Dialect, Opening, Outgoing, Proof, Request
 from gateway.config import Settings
 from gateway.errors import AdmissionError, GatewayError
+from gateway.platforms.terms import Accounts
 from gateway.server.admission import Admission
 from gateway.server.auth import Caller, Gate, public_origin
 from gateway.server.contract import MakeCall
@@ -51,6 +52,7 @@ class MediaDoor:
         metrics: Metrics,
         make_call: MakeCall,
         owner: SocketOwner,
+        accounts: Accounts,
     ) -> None:
         self._settings = settings
         self._routes = routes
@@ -59,6 +61,7 @@ class MediaDoor:
         self._metrics = metrics
         self._make_call = make_call
         self._owner = owner
+        self._accounts = accounts
 
     def open(self, head: Head, address: str) -> MediaSocket:
         """A socket for this upgrade. Raises HeadError or a GatewayError."""
@@ -83,6 +86,8 @@ class MediaDoor:
         caller = caller_of(head, address)
         claim = self._prove(media, request, caller)
         call_id = claim.call_id if claim else ""
+        if claim is not None:
+            self.check_account(dialect, claim.account)
         settings = dialect.settings(self._settings.platforms)
         channel = dialect.open(Opening(settings, request, call_id))
         slot = self._admission.enter(self._gate.proxies.source(caller))
@@ -106,6 +111,17 @@ class MediaDoor:
             ),
         )
         return MediaSocket(admitted, self._make_call, self._settings.server, self._owner)
+
+    def check_account(self, dialect: Dialect[Any], account: str) -> None:
+        """Whether an account may have one more call now. Raises AdmissionError (503)."""
+        limit = dialect.settings(self._settings.platforms).max_calls_per_account
+        if self._accounts.full(dialect.name, account, limit):
+            raise AdmissionError(
+                "admission.account",
+                "this account has all the calls that it may have",
+                status=503,
+                retry_after_s=self._settings.server.retry_after_s,
+            )
 
     async def connect(
         self, dialect: Dialect[Any], outgoing: Outgoing, request: Request, address: str

@@ -191,8 +191,11 @@ class HttpPages:
             origin=origin,
         )
 
+        account = asked.webhook.account(told)
+
         def media_url(call_id: str) -> str:
-            path = self._routes.token_path(dialect, self._gate.issue(dialect.name, call_id))
+            token = self._gate.issue(dialect.name, call_id, account)
+            path = self._routes.token_path(dialect, token)
             return _websocket(self._page_origin(request, origin)) + path
 
         settings = dialect.settings(self._settings.platforms)
@@ -202,6 +205,7 @@ class HttpPages:
             else:
                 self._gate.platform(dialect.name, caller, told)
             self._admission.check(self._gate.proxies.source(caller))
+            self._door.check_account(dialect, account)
             answer = asked.webhook.answer(Hook(settings, told, media_url))
             if answer.connect is not None:
                 await self._door.connect(dialect, answer.connect, told, request.remote or "")

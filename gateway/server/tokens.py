@@ -29,6 +29,8 @@ class MediaClaim:
     call_id: str
     expires_s: float
     nonce: str
+    account: str = ""
+    """Whose call it is, where the platform has said so."""
 
 
 class MediaTokens:
@@ -40,9 +42,9 @@ class MediaTokens:
         # Used nonces, oldest first, until they would have expired anyway.
         self._used: dict[str, float] = {}
 
-    def issue(self, dialect: str, call_id: str, now_s: float) -> str:
+    def issue(self, dialect: str, call_id: str, now_s: float, account: str = "") -> str:
         """A token for one socket of this call."""
-        claim = [dialect, call_id, now_s + self._lifetime_s, secrets.token_urlsafe(12)]
+        claim = [dialect, call_id, now_s + self._lifetime_s, secrets.token_urlsafe(12), account]
         body = orjson.dumps(claim)
         return base64.urlsafe_b64encode(self._mac(body) + body).decode().rstrip("=")
 
@@ -79,8 +81,7 @@ class MediaTokens:
         mac, body = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
         if not hmac.compare_digest(mac, self._mac(body)):
             return None
-        dialect, call_id, expires_s, nonce = orjson.loads(body)
-        return MediaClaim(dialect, call_id, expires_s, nonce)
+        return MediaClaim(*orjson.loads(body))
 
     def _forget(self, now_s: float) -> None:
         for nonce, expires_s in list(self._used.items()):

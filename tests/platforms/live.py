@@ -245,7 +245,9 @@ async def live(
     settings = load(
         overrides={"server": {"port": 0, "shutdown_s": 0.5}, "platforms": platforms or {}}
     )
-    gateway = Gateway(settings, make_call, observers=observers, controls=controls)
+    gateway = Gateway(
+        settings, make_call, observers=observers, controls=controls, accounts=services.accounts
+    )
     await gateway.start()
     try:
         yield Live(gateway, observers, calls, agents)

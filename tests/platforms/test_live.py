@@ -23,7 +23,7 @@ from gateway.platforms.terms import Terms
 from tests.platforms.live import Live, live, probe
 from tests.platforms.rest_server import RestServer, rest_server
 from tests.server.echo import until
-from tests.server.wire import media_path, ws_url
+from tests.server.wire import media_path, request, ws_url
 
 NUMBER = {"params": {"PHONE_GATEWAY_TRANSFER": {"phoneNumber": "+15550123"}}}
 
@@ -259,6 +259,30 @@ async def test_twilio_calls_end_and_are_handed_on_by_rest(
             assert client.close_code == 1000
         assert [asked.form for asked in server.asked] == [form]
         assert running.ends("CA1") == [reason]
+
+
+async def test_an_account_that_the_webhook_names_is_refused_before_the_upgrade() -> None:
+    limits = {"twilio": {"max_calls_per_account": 1}}
+    terms = {"twilio": Terms(max_calls_per_account=1)}
+    async with live(terms, platforms=limits) as running:
+        paths = [await media_path(running.gateway, sid, account="AC1") for sid in ("CA1", "CA2")]
+        async with dial(running, paths[0]) as first:
+            await twilio_call(running, first)
+            with pytest.raises(InvalidStatus) as caught:
+                async with dial(running, paths[1]):
+                    pass
+            assert caught.value.response.status_code == 503
+            assert "Retry-After" in caught.value.response.headers
+            form = {"CallSid": "CA3", "AccountSid": "AC1"}
+            status, _, body = await request(running.gateway, "POST", "/twilio/voice", data=form)
+            assert (status, b"this account" in body) == (503, True)
+            await media_path(running.gateway, "CA4", account="AC2")
+            assert running.ends("CA1") == []
+            await first.send(json.dumps({"event": "stop", "streamSid": "MZ1"}))
+            await until(lambda: running.ends("CA1"))
+        # The token was not used up by the refusal.
+        async with dial(running, paths[1]):
+            pass
 
 
 async def test_a_caller_who_hung_up_is_not_hung_up_again(

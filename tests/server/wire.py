@@ -82,9 +82,11 @@ async def start_native(client: ClientConnection, session: str = "call-0001", **o
     await client.send(json.dumps({"config": config}))
 
 
-async def media_path(gateway: Gateway, call_sid: str = "CA1", **more: Any) -> str:
+async def media_path(
+    gateway: Gateway, call_sid: str = "CA1", *, account: str = "", **more: Any
+) -> str:
     """The media path that the voice webhook hands out."""
-    form = {"CallSid": call_sid, "From": "+15550100", "To": "+15550199"}
+    form = {"CallSid": call_sid, "From": "+15550100", "To": "+15550199", "AccountSid": account}
     status, _, body = await request(gateway, "POST", "/twilio/voice", data=form, **more)
     assert status == 200, body
     found = re.search(r'url="wss?://[^/]+(/[^"]+)"', body.decode())
