@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -54,7 +55,7 @@ class Api:
 
 
 @contextmanager
-def api_server() -> Iterator[Api]:
+def api_server(tls: ssl.SSLContext | None = None) -> Iterator[Api]:
     """The API for as long as the block runs."""
     api = Api()
     ready = threading.Event()
@@ -65,9 +66,9 @@ def api_server() -> Iterator[Api]:
         application.router.add_route("*", "/{rest:.*}", api.handle)
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
         await site.start()
-        api.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        api.url = f"http{'s' if tls else ''}://127.0.0.1:{runner.addresses[0][1]}"
         stop, loop = asyncio.Event(), asyncio.get_running_loop()
         ends.append(lambda: loop.call_soon_threadsafe(stop.set))
         ready.set()

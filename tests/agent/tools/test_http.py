@@ -16,12 +16,13 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from gateway.agent.scope import scoped
 from gateway.agent.tools.auth import Authenticator
 from gateway.agent.tools.http import Api as ApiSettings
-from gateway.agent.tools.http import HttpBackend, ToolFailure
+from gateway.agent.tools.http import HttpBackend, ToolFailure, certificates
 from gateway.agent.tools.openapi import parse_operations
 from gateway.agent.tools.session_context import SessionContext
 from gateway.config import ToolSettings
 from gateway.errors import AppError
 from tests.agent.loopback import Api, api_server
+from tests.assets.servers import certificate
 
 CONTEXT = SessionContext(
     project_id="p",
@@ -178,6 +179,20 @@ def test_an_api_without_an_address_says_what_to_set() -> None:
     with pytest.raises(AppError) as caught:
         _call(Api(url=""), "answer")
     assert "environment.json" in str(caught.value.hint)
+
+
+def test_a_service_is_trusted_by_the_tools_own_certificate(tmp_path: Path) -> None:
+    tls, authority = certificate(tmp_path, "127.0.0.1")
+    config = {"caCerts": [{"cert": base64.b64encode(authority.read_bytes()).decode()}]}
+    with api_server(tls) as secure:
+        trusted = {"ca_certificates": certificates(config)}
+        _call(secure, "answer", None, trusted)
+        assert secure.last["path"] == "/answer"
+        with pytest.raises(ToolFailure, match="could not be reached"):
+            _call(secure, "answer")
+    with pytest.raises(AppError) as caught:
+        certificates({"caCerts": [{"cert": "?"}]})
+    assert caught.value.code == "app.certificate"
 
 
 # ---- proofs

@@ -40,7 +40,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(data)
 
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _answer
 
     def log_message(self, *args: object) -> None:
         """Keep quiet."""
@@ -59,7 +59,7 @@ def url() -> Iterator[str]:
 
 
 def test_all_methods_and_keywords(url: str) -> None:
-    for method in ("get", "post", "put", "patch", "delete"):
+    for method in ("get", "post", "put", "patch", "delete", "options"):
         response = getattr(http, method)(
             url=f"{url}/x", params={"a": "b"}, json={"k": 1}, headers={"X-Own": "h"}
         )
