@@ -103,3 +103,14 @@ def test_a_cut_from_the_start_leaves_nothing() -> None:
     track = heard(0.0, 0.02)
     track.unheard(-1.0)
     assert not track.placed
+
+
+@pytest.mark.parametrize("ppm", [-200.0, 200.0])
+def test_an_hour_of_a_clock_that_is_not_ours_stays_in_its_place(ppm: float) -> None:
+    frame_s = 0.02 / (1 + ppm / 1e6)
+    came = [n * frame_s for n in range(round(3600 / frame_s))]
+    placed = place_stream(came, [FRAME] * len(came), RATE)
+    # Of a fast clock hardly anything is left out.
+    assert len(placed) >= len(came) - 60
+    assert max(abs(p.start / RATE - came[p.index]) for p in placed) < 0.1
+    assert all(b.start >= a.start + a.samples for a, b in pairwise(placed))
