@@ -1,4 +1,4 @@
-"""Rules of DESIGN §4: Barge-in and Hold music."""
+"""Rules of a call: Barge-in and Hold music."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of DESIGN §4: DTMF."""
+"""Rules of a call: DTMF."""
 
 from __future__ import annotations
 

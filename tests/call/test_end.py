@@ -1,4 +1,4 @@
-"""Rules of DESIGN §4: End."""
+"""Rules of a call: End."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of DESIGN §4: Inactivity."""
+"""Rules of a call: Inactivity."""
 
 from __future__ import annotations
 

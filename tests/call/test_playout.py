@@ -1,4 +1,4 @@
-"""Rules of DESIGN §4: Playout. Frames, slots, marks, positions."""
+"""Rules of a call: Playout. Frames, slots, marks, positions."""
 
 from __future__ import annotations
 

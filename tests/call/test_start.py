@@ -1,4 +1,4 @@
-"""Rules of DESIGN §4: Start."""
+"""Rules of a call: Start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of DESIGN §4: Voices."""
+"""Rules of a call: Voices."""
 
 from __future__ import annotations
 
