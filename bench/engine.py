@@ -22,7 +22,7 @@ from gateway.call.profile import CallProfile, VoiceConfig
 from gateway.channels.base import EndReason
 from gateway.channels.dialects import open_channel
 from gateway.config import AssetSettings
-from gateway.errors import RuntimeFailure
+from gateway.runtime.client import RuntimeClient
 from gateway.services import CallServices
 from gateway.session import LiveCall
 from gateway.speech.base import OnWindow, SpeechServices
@@ -124,17 +124,12 @@ def _tone(seconds: float) -> bytes:
 
 
 async def _round() -> float:
-    from gateway.runtime.client import RuntimeClient
-
     async def connect() -> _Link:
         return _Link()
 
     async def open_runtime(call_id: str, config: Mapping[str, Any]) -> RuntimeClient:
         client = RuntimeClient(f"projects/p/locations/l/apps/a/sessions/{call_id}", config, connect)
-        try:
-            await client.open()
-        except RuntimeFailure:
-            raise
+        await client.open()
         return client
 
     nothing = _Nothing()
