@@ -258,6 +258,8 @@ class RuntimeSettings(Section):
     async_tool_timeout_s: float = Field(60.0, gt=0)
     callback_timeout_s: float = Field(10.0, gt=0)
     max_steps: int = Field(10, ge=1)
+    diagnostics: bool = False
+    """True: the last output of each turn tells what the agent did in it (`diagnosticInfo`)."""
     memory_mb: int = Field(2048, ge=128)
     """Address-space limit of a runtime process beyond what it needs to start."""
 
@@ -265,9 +267,38 @@ class RuntimeSettings(Section):
 class ModelSettings(Section):
     """The language model of the embedded runtime."""
 
-    provider: Literal["auto", "scripted"] = "auto"
+    provider: Literal["auto", "scripted", "gemini", "openai"] = "auto"
+    """`auto`: the script if there is one, else what the app asks for and these settings reach.
+    `gemini`: Google's models; `openai`: any server that speaks `/chat/completions`."""
     script: str | None = None
     """Script of the scripted model; default `scripted_model.yaml` in the app."""
+    name: str = ""
+    """Model to ask in place of those that the app and its agents name."""
+    url: str | None = None
+    """Base URL of the service: `http://127.0.0.1:11434/v1`; for `gemini` only where it is not
+    Google's own."""
+    api_key: SecretStr | None = None
+    project: str = ""
+    """Google Cloud project: Gemini on Vertex AI with the machine's credentials, not with a key."""
+    location: str = "global"
+    """Region of Vertex AI."""
+    temperature: float | None = Field(None, ge=0, le=2)
+    """In place of those that the app and its agents name."""
+    max_tokens: int | None = Field(None, ge=1)
+    """Bound on one answer; default: the service's own. What is longer counts as a failure."""
+    timeout_s: float = Field(15.0, gt=0)
+    """Longest wait for the first piece of an answer, further attempts included; afterwards for
+    each next one."""
+    attempts: int = Field(2, ge=1, le=5)
+    """Tries before the first piece of an answer has come."""
+    extra: Mapping[str, Any] = {}
+    """Further fields of the request as the service has them, such as
+    `{reasoning_effort: low}` or `{generationConfig: {thinkingConfig: {thinkingBudget: 0}}}`."""
+
+    def for_runtime(self) -> dict[str, Any]:
+        """JSON with the key in it; only for the runtime's own environment."""
+        key = self.api_key.get_secret_value() if self.api_key is not None else None
+        return {**self.model_dump(mode="json"), "api_key": key}
 
 
 Level = Literal["self", "system", "trusted"]

@@ -177,7 +177,7 @@ class EmbeddedRuntime:
         environment["VOICE_GATEWAY_AGENT"] = orjson.dumps(
             {
                 "runtime": self._settings.runtime.model_dump(mode="json"),
-                "model": self._settings.model.model_dump(mode="json"),
+                "model": self._settings.model.for_runtime(),
                 "call": self._settings.call.model_dump(mode="json"),
                 "tools": self._settings.tools.for_runtime(),
                 "log": self._settings.log.model_dump(mode="json"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from gateway.agent.app.models import App
@@ -12,28 +13,46 @@ from gateway.config import Settings
 from gateway.errors import AppError
 
 SCRIPT_FILE = "scripted_model.yaml"
+GEMINI = "gemini-"
+"""How the names of Google's models begin."""
 
 
-def choose_model(app: App, settings: Settings) -> Model:
-    """The model of an app. Raises AppError model.* that says what to set."""
-    script = settings.model.script
-    if script is not None:
-        return _scripted(app, script)
-    if SCRIPT_FILE in app.files.paths():
-        return _scripted(app, SCRIPT_FILE)
-    wanted = app.root_agent.definition.model_settings.model
-    wanted = wanted or app.definition.model_settings.model
+def provider_of(app: App, settings: Settings) -> str:
+    """The name of the provider that answers. Raises AppError model.none that says what to set."""
+    model = settings.model
+    if model.provider != "auto":
+        return model.provider
+    if model.script is not None or SCRIPT_FILE in app.files.paths():
+        return "scripted"
+    wanted = model.name or wanted_model(app)
+    if model.project or (wanted.startswith(GEMINI) and model.api_key is not None):
+        return "gemini"
+    if model.url is not None and wanted and not wanted.startswith(GEMINI):
+        return "openai"
     raise AppError(
         "model.none",
         f"no model can answer for this app (it asks for {wanted or 'none'!r})",
         where="modelSettings.model",
-        hint=f"Put a {SCRIPT_FILE} into the app's root folder, or name a script: "
-        "--set model.script=PATH.",
+        hint=f"Put a {SCRIPT_FILE} into the app's root folder or name a script "
+        "(--set model.script=PATH); or set a remote model: model.api_key or model.project for "
+        "gemini-*, model.url and model.name for an OpenAI-compatible server.",
     )
 
 
-def _scripted(app: App, script: str) -> ScriptedModel:
+def choose_model(app: App, settings: Settings) -> Model:
+    """The model of an app. Raises AppError model.* that says what to set."""
+    return PROVIDERS[provider_of(app, settings)](app, settings)
+
+
+def wanted_model(app: App) -> str:
+    """The model that the app asks for, its root agent's first; '' where it names none."""
+    root = app.root_agent.definition.model_settings.model
+    return root or app.definition.model_settings.model
+
+
+def _scripted(app: App, settings: Settings) -> Model:
     """A script from the app itself, else from a file of the operator's."""
+    script = settings.model.script or SCRIPT_FILE
     if not Path(script).is_absolute() and script in app.files.paths():
         data = app.read_file(script)
     else:
@@ -48,3 +67,35 @@ def _scripted(app: App, script: str) -> ScriptedModel:
     except UnicodeDecodeError:
         raise AppError("model.script", "the script is not UTF-8", where=script) from None
     return ScriptedModel(parse_script(text, script, app))
+
+
+def _gemini(app: App, settings: Settings) -> Model:
+    # Clients are loaded where they are wanted: they cost a second and tens of megabytes.
+    try:
+        from gateway.agent.models.gemini import GeminiModel
+    except ImportError:
+        raise _missing("gemini", "google-genai") from None
+    return GeminiModel(settings.model, wanted_model(app))
+
+
+def _openai(app: App, settings: Settings) -> Model:
+    from gateway.agent.models.openai import OpenAiModel
+
+    return OpenAiModel(settings.model, wanted_model(app))
+
+
+def _missing(extra: str, package: str) -> AppError:
+    return AppError(
+        "model.client",
+        f"the client of this model is not installed ({package})",
+        where="model.provider",
+        hint=f"pip install 'voice-gateway[{extra}]'",
+    )
+
+
+PROVIDERS: Mapping[str, Callable[[App, Settings], Model]] = {
+    "scripted": _scripted,
+    "gemini": _gemini,
+    "openai": _openai,
+}
+"""Provider → what builds its model. Each raises AppError model.*."""
