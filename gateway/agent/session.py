@@ -16,6 +16,7 @@ from gateway.agent import failures, inputs, loop, variables
 from gateway.agent.app.models import App
 from gateway.agent.build import build_engine
 from gateway.agent.conversation import Conversation, Engine
+from gateway.agent.diagnostics import turn_report
 from gateway.agent.historical import Past
 from gateway.agent.link import Link
 from gateway.agent.platform import Part
@@ -208,7 +209,9 @@ class AgentSession:
     async def _run(self, parts: list[Part], hangup: bool) -> None:
         conversation = self._conversation
         conversation.turn_index += 1
-        turn = self._turn = Turn(conversation.turn_index, self._say)
+        told = self._engine.settings.runtime.diagnostics
+        report = turn_report(conversation) if told else None
+        turn = self._turn = Turn(conversation.turn_index, self._say, report)
         try:
             await loop.run_turn(conversation, turn, self._client, parts)
         except TurnCancelled:

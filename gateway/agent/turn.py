@@ -26,13 +26,17 @@ class TurnCancelled(Exception):
 class Turn:
     """A turn with its index. Outputs stop at once when it is cancelled."""
 
-    def __init__(self, index: int, send: Send) -> None:
+    def __init__(
+        self, index: int, send: Send, report: Callable[[], dict[str, Any]] | None = None
+    ) -> None:
+        """`report`: what the turn did, for its last output; None: nobody asks."""
         self.index = index
         self.cancelled = False
         self.said_anything = False
         self.end_metadata: dict[str, Any] | None = None
         """Set by `end_session`: the session ends after this turn."""
         self._send = send
+        self._report = report
         self._completed = False
         self._waiting: set[asyncio.Future[Any]] = set()
 
@@ -49,7 +53,10 @@ class Turn:
         """Send the last output of the turn; once."""
         if not self._completed:
             self._completed = True
-            await self._send({"sessionOutput": {"turnIndex": self.index, "turnCompleted": True}})
+            output: dict[str, Any] = {"turnIndex": self.index, "turnCompleted": True}
+            if self._report is not None:
+                output["diagnosticInfo"] = self._report()
+            await self._send({"sessionOutput": output})
 
     def check(self) -> None:
         """Raise TurnCancelled where the turn was cut short."""

@@ -1,0 +1,541 @@
+"""The evaluations of an app: goldens (a conversation as it should go) and scenarios (a task).
+
+Read strictly where a run depends on it: every complaint is an AppError `evaluation.*` that names
+file and line. Keys that no run uses are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from gateway import bidi
+from gateway.agent.app.document import Document
+from gateway.agent.app.layout import display_name, object_files
+from gateway.agent.app.models import App
+from gateway.errors import AppError
+
+MAX_SCENARIO_TURNS = 100
+INPUTS = ("text", "dtmf", "event", "variables", "image", "blob", "audio", "toolResponses")
+
+
+class Kind(StrEnum):
+    """What an expectation is about; the value is its key in the file."""
+
+    AGENT_RESPONSE = "agentResponse"
+    TOOL_CALL = "toolCall"
+    TOOL_RESPONSE = "toolResponse"
+    MOCK_TOOL_RESPONSE = "mockToolResponse"
+    AGENT_TRANSFER = "agentTransfer"
+    UPDATED_VARIABLES = "updatedVariables"
+    NO_TOOL_CALLS = "noToolCalls"
+
+
+class Comparison(StrEnum):
+    """How the words of a response are compared."""
+
+    EQUALS = "EQUALS"
+    CONTAINS = "CONTAINS"
+    SIMILAR = "SEMANTIC_SIMILARITY"
+
+
+class UserGoal(StrEnum):
+    """What a scenario says about the simulated user's goal."""
+
+    SATISFIED = "USER_GOAL_SATISFIED"
+    REJECTED = "USER_GOAL_REJECTED"
+    IGNORED = "USER_GOAL_IGNORED"
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """From where on a comparison passes; the defaults are the platform's."""
+
+    similarity: int = 3
+    """0 to 4."""
+    tool_calls: float = 1.0
+    """Share of a turn's expected calls that must have been made, 0 to 1."""
+    arguments: float = 1.0
+    """Share of a call's arguments that must be right, 0 to 1."""
+    extra_calls_fail: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class UserInput:
+    """What the user does. `message`: a `realtimeInput` of the wire."""
+
+    kind: str
+    message: Mapping[str, Any]
+    line: int
+
+    @property
+    def value(self) -> Any:
+        """The content of the input."""
+        return self.message[self.kind]
+
+    @property
+    def event(self) -> str:
+        """Name of the event; empty for another input."""
+        return str(self.value["event"]) if self.kind == "event" else ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the agent answers it."""
+        answered = self.kind not in ("variables", "toolResponses")
+        return answered and not self.message.get("willContinue", False)
+
+    def __str__(self) -> str:
+        value = self.event or self.value
+        return str(value) if self.kind in ("text", "dtmf") else f"{self.kind} {value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Injected:
+    """The conversation goes on with another agent, whatever the app thinks of it."""
+
+    agent: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """One requirement. `value`: a Message, ToolCall, ToolResponse, … of the wire."""
+
+    kind: Kind
+    value: Any
+    line: int
+    note: str = ""
+    skip: bool = False
+    comparison: Comparison = Comparison.SIMILAR
+    similarity: bool = True
+    """False: the words of the response are not judged."""
+    arguments_threshold: float | None = None
+
+
+Step = UserInput | Injected | Expectation
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenTurn:
+    """One turn: what the user does, and what is expected of the agent."""
+
+    steps: tuple[Step, ...]
+    line: int
+    thresholds: Thresholds
+
+    @property
+    def inputs(self) -> tuple[UserInput, ...]:
+        """What the user does."""
+        return tuple(step for step in self.steps if isinstance(step, UserInput))
+
+    @property
+    def expectations(self) -> tuple[Expectation, ...]:
+        """What is expected."""
+        return tuple(step for step in self.steps if isinstance(step, Expectation))
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """A whole conversation as it should go."""
+
+    turns: tuple[GoldenTurn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioExpectation:
+    """Something that must happen in a scenario; `mock`: the tool's answer, a ToolResponse."""
+
+    kind: Kind
+    value: Mapping[str, Any]
+    line: int
+    mock: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A task for a simulated user."""
+
+    task: str
+    facts: Mapping[str, str]
+    max_turns: int
+    rubrics: tuple[str, ...]
+    expectations: tuple[ScenarioExpectation, ...]
+    variables: Mapping[str, Any]
+    goal: UserGoal
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """A question about the whole conversation, for a model to judge."""
+
+    name: str
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One evaluation with all that it refers to."""
+
+    name: str
+    file: str
+    line: int
+    golden: Golden | None
+    scenario: Scenario | None
+    thresholds: Thresholds
+    criteria: tuple[Criterion, ...] = ()
+    datasets: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationSettings:
+    """The app's `evaluationSettings`, as far as a run uses them."""
+
+    golden_fakes: bool = False
+    scenario_fakes: bool = False
+    agent_begins: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """All evaluations of an app, by display name, and its datasets: name → members."""
+
+    evaluations: Mapping[str, Evaluation]
+    datasets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    settings: EvaluationSettings = EvaluationSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """A value of a file with the way to it, so that a complaint can name its line."""
+
+    value: Any
+    document: Document
+    path: tuple[str | int, ...] = ()
+
+    @property
+    def line(self) -> int:
+        return self.document.line(*self.path) or 1
+
+    def wrong(self, code: str, message: str, hint: str | None = None) -> AppError:
+        where = f"{self.document.name}:{self.line}"
+        return AppError(f"evaluation.{code}", message, where=where, hint=hint)
+
+    def has(self, key: str) -> bool:
+        return self.at(key).value is not None
+
+    def at(self, key: str) -> _At:
+        value = bidi.get(self.mapping(), key)
+        return replace(self, value=value, path=(*self.path, key))
+
+    def mapping(self) -> Mapping[str, Any]:
+        if self.value is None:
+            return {}
+        if not isinstance(self.value, Mapping):
+            raise self.wrong("type", f"{self._name} is not a mapping")
+        return self.value
+
+    def items(self) -> Iterator[_At]:
+        if self.value is None:
+            return
+        if not isinstance(self.value, list):
+            raise self.wrong("type", f"{self._name} is not a list")
+        for index, item in enumerate(self.value):
+            yield replace(self, value=item, path=(*self.path, index))
+
+    def text(self) -> str:
+        if self.value is None:
+            return ""
+        if not isinstance(self.value, str):
+            raise self.wrong("type", f"{self._name} is not a text", "Put it in quotes.")
+        return self.value
+
+    def texts(self) -> tuple[str, ...]:
+        return tuple(item.text() for item in self.items())
+
+    def flag(self) -> bool:
+        if self.value is not None and not isinstance(self.value, bool):
+            raise self.wrong("type", f"{self._name} is not true or false")
+        return bool(self.value)
+
+    def number(self, low: float, high: float) -> float | None:
+        if self.value is None:
+            return None
+        number = self.value
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise self.wrong("type", f"{self._name} is not a number")
+        if not low <= number <= high:
+            raise self.wrong("range", f"{self._name} is not within {low:g} and {high:g}")
+        return number
+
+    def one_of(self, keys: tuple[str, ...], what: str) -> str:
+        found = [key for key in keys if self.has(key)]
+        if len(found) != 1:
+            named = " and ".join(found) or "none of its kinds"
+            raise self.wrong("step", f"{what} has {named}", f"Give exactly one: {', '.join(keys)}.")
+        return found[0]
+
+    @property
+    def _name(self) -> str:
+        return str(next((key for key in reversed(self.path) if isinstance(key, str)), "the file"))
+
+
+def read_evaluations(app: App) -> Suite:
+    """All evaluations of the app. Raises AppError evaluation.* with file and line."""
+    definition = app.definition.model_extra or {}
+    base = _app_thresholds(_of_app(app, "evaluationMetricsThresholds"))
+    criteria = {
+        name: str((bidi.get(content, "llmCriteria") or {}).get("prompt") or "")
+        for name, content in app.resources["evaluationExpectations"].items()
+    }
+    evaluations = {}
+    for name, at in _objects(app, "evaluations"):
+        evaluations[name] = _evaluation(name, at, base, criteria)
+    datasets: dict[str, tuple[str, ...]] = {}
+    for name, at in _objects(app, "evaluationDatasets"):
+        members = []
+        for item in at.at("evaluations").items():
+            member = _last(item.text())
+            if member not in evaluations:
+                raise item.wrong("reference", f"there is no evaluation {member!r}")
+            members.append(member)
+        own = (e.name for e in evaluations.values() if name in e.datasets)
+        datasets[name] = tuple(dict.fromkeys([*members, *own]))
+    return Suite(evaluations, datasets, _settings(bidi.get(definition, "evaluationSettings")))
+
+
+def has_goldens(app: App) -> bool:
+    """Whether any evaluation of the app is a golden one."""
+    return any(content.get("golden") for content in app.resources["evaluations"].values())
+
+
+def _of_app(app: App, key: str) -> _At:
+    file = next(path for path in app.files.paths() if path in ("app.yaml", "app.json"))
+    document = _document(app, file)
+    return _At(document.data, document).at(key)
+
+
+def _document(app: App, path: str) -> Document:
+    return Document(path, app.read_file(path).decode("utf-8-sig").replace("\r\n", "\n"))
+
+
+def _objects(app: App, folder: str) -> Iterator[tuple[str, _At]]:
+    """Objects by display name: the content as the app has it, the lines as the file has them."""
+    for files in object_files(app.files.paths(), folder).values():
+        document = _document(app, files[0])
+        name = display_name(document.data, files[0])
+        content = app.resources[folder].get(name)
+        if content is not None:
+            yield name, _At(content, document)
+
+
+def _settings(value: Any) -> EvaluationSettings:
+    settings = value if isinstance(value, Mapping) else {}
+    return EvaluationSettings(
+        bidi.get(settings, "goldenEvaluationToolCallBehaviour") == "FAKE",
+        bidi.get(settings, "scenarioEvaluationToolCallBehaviour") == "FAKE",
+        bidi.get(settings, "scenarioConversationInitiator") == "AGENT",
+    )
+
+
+def _last(name: str) -> str:
+    return name.rsplit("/", 1)[-1]
+
+
+# ---- thresholds
+
+
+def _app_thresholds(at: _At, base: Thresholds | None = None) -> Thresholds:
+    golden = at.at("goldenEvaluationMetricsThresholds")
+    thresholds = _turn_thresholds(golden.at("turnLevelMetricsThresholds"), base or Thresholds())
+    share = _arguments(golden.at("expectationLevelMetricsThresholds"))
+    if share is not None:
+        thresholds = replace(thresholds, arguments=share)
+    extra = golden.at("toolMatchingSettings").at("extraToolCallBehavior")
+    if extra.text():
+        thresholds = replace(thresholds, extra_calls_fail=extra.text() != "ALLOW")
+    return thresholds
+
+
+def _turn_thresholds(at: _At, base: Thresholds) -> Thresholds:
+    similarity = at.at("semanticSimilaritySuccessThreshold").number(0, 4)
+    calls = at.at("overallToolInvocationCorrectnessThreshold").number(0, 1)
+    if similarity is not None:
+        base = replace(base, similarity=int(similarity))
+    if calls is not None:
+        base = replace(base, tool_calls=float(calls))
+    return base
+
+
+def _arguments(at: _At) -> float | None:
+    return at.at("toolInvocationParameterCorrectnessThreshold").number(0, 1)
+
+
+# ---- one evaluation
+
+
+def _evaluation(name: str, at: _At, base: Thresholds, criteria: Mapping[str, str]) -> Evaluation:
+    kind = at.one_of(("golden", "scenario"), "an evaluation")
+    thresholds = _app_thresholds(at.at("evaluationMetricsThresholdOverride"), base)
+    metrics = at.at("evaluationMetricsConfigOverride").at("goldenMetricsConfig")
+    similarity = _enabled(metrics.at("semanticSimilarityMetricsConfig"), True)
+    body = at.at(kind)
+    asked = []
+    for item in body.at("evaluationExpectations").items():
+        wanted = _last(item.text())
+        if not criteria.get(wanted):
+            raise item.wrong(
+                "reference",
+                f"there is no evaluation expectation {wanted!r} with a prompt",
+                "It stands in evaluationExpectations/ and has llmCriteria.prompt.",
+            )
+        asked.append(Criterion(wanted, criteria[wanted]))
+    return Evaluation(
+        name=name,
+        file=at.document.name,
+        line=body.line,
+        golden=_golden(body, thresholds, similarity) if kind == "golden" else None,
+        scenario=_scenario(body) if kind == "scenario" else None,
+        thresholds=thresholds,
+        criteria=tuple(asked),
+        datasets=tuple(_last(text) for text in at.at("evaluationDatasets").texts()),
+        tags=at.at("tags").texts(),
+    )
+
+
+def _enabled(at: _At, default: bool) -> bool:
+    key = at.at("enableSemanticSimilarityMetrics")
+    return default if key.value is None else key.flag()
+
+
+def _golden(at: _At, thresholds: Thresholds, similarity: bool) -> Golden:
+    turns = tuple(_turn(item, thresholds, similarity) for item in at.at("turns").items())
+    if not turns:
+        raise at.wrong("empty", "the golden evaluation has no turns", "turns: [{steps: [...]}]")
+    return Golden(turns)
+
+
+def _turn(at: _At, thresholds: Thresholds, similarity: bool) -> GoldenTurn:
+    return GoldenTurn(
+        steps=tuple(_step(item, similarity) for item in at.at("steps").items()),
+        line=at.line,
+        thresholds=_turn_thresholds(at.at("turnLevelMetricsThresholdsOverride"), thresholds),
+    )
+
+
+def _step(at: _At, similarity: bool) -> Step:
+    kind = at.one_of(("userInput", "agentTransfer", "expectation"), "a step")
+    value = at.at(kind)
+    if kind == "userInput":
+        return _input(value)
+    if kind == "agentTransfer":
+        return Injected(_target(value), value.line)
+    return _expectation(value, similarity)
+
+
+def _input(at: _At) -> UserInput:
+    kind = at.one_of(INPUTS, "a userInput")
+    value = at.at(kind)
+    if kind in ("text", "dtmf"):
+        value.text()
+    elif kind == "event" and not value.at("event").text():
+        raise value.wrong("input", "the event has no name", "event: {event: session start}")
+    elif kind != "audio":
+        value.mapping()
+    message = {kind: value.value}
+    if at.at("willContinue").flag():
+        message["willContinue"] = True
+    return UserInput(kind, message, value.line)
+
+
+def _target(at: _At) -> str:
+    target = at.at("displayName").text() or at.at("targetAgent").text()
+    if not target:
+        raise at.wrong("transfer", "the transfer names no agent", "targetAgent: NAME")
+    return _last(target)
+
+
+def _expectation(at: _At, similarity: bool) -> Expectation:
+    kind = Kind(at.one_of(tuple(Kind), "an expectation"))
+    value = at.at(kind)
+    if kind is Kind.NO_TOOL_CALLS:
+        value.flag()
+    else:
+        value.mapping()
+    if kind is Kind.AGENT_TRANSFER:
+        _target(value)
+    elif kind in (Kind.TOOL_CALL, Kind.TOOL_RESPONSE, Kind.MOCK_TOOL_RESPONSE):
+        _check_tool(value)
+    elif kind is Kind.AGENT_RESPONSE:
+        for chunk in value.at("chunks").items():
+            chunk.mapping()
+    compared = at.at("comparisonType")
+    comparison = compared.text()
+    if comparison in ("", "COMPARISON_TYPE_UNSPECIFIED"):
+        comparison = Comparison.SIMILAR
+    if comparison not in tuple(Comparison):
+        raise compared.wrong(
+            "comparison", f"{comparison!r} is no comparison", f"One of: {', '.join(Comparison)}."
+        )
+    own = at.at("agentResponseSemanticSimilarityMetricsConfigOverride")
+    return Expectation(
+        kind=kind,
+        value=value.value,
+        line=value.line,
+        note=at.at("note").text(),
+        skip=at.at("skipEvaluation").flag(),
+        comparison=Comparison(comparison),
+        similarity=_enabled(own, similarity),
+        arguments_threshold=_arguments(at.at("expectationLevelMetricsThresholdsOverride")),
+    )
+
+
+def _check_tool(at: _At) -> None:
+    if not any(at.has(key) for key in ("tool", "toolsetTool", "displayName")):
+        raise at.wrong("tool", "no tool is named", "tool: NAME, or toolsetTool: {toolset, toolId}")
+
+
+# ---- scenarios
+
+
+def _scenario(at: _At) -> Scenario:
+    task = at.at("task").text()
+    if not task:
+        raise at.wrong("task", "the scenario has no task")
+    facts = {}
+    for item in at.at("userFacts").items():
+        facts[item.at("name").text()] = str(item.at("value").value or "")
+    turns = at.at("maxTurns").number(0, MAX_SCENARIO_TURNS)
+    return Scenario(
+        task=task,
+        facts=facts,
+        max_turns=int(turns or MAX_SCENARIO_TURNS),
+        rubrics=at.at("rubrics").texts(),
+        expectations=tuple(_expected(item) for item in at.at("scenarioExpectations").items()),
+        variables=at.at("variableOverrides").mapping(),
+        goal=_goal(at),
+    )
+
+
+def _expected(at: _At) -> ScenarioExpectation:
+    kind = at.one_of(("toolExpectation", "agentResponse"), "a scenario expectation")
+    value = at.at(kind)
+    if kind == "agentResponse":
+        return ScenarioExpectation(Kind.AGENT_RESPONSE, value.mapping(), value.line)
+    call = value.at("expectedToolCall")
+    _check_tool(call)
+    mock = value.at("mockToolResponse")
+    return ScenarioExpectation(
+        Kind.TOOL_CALL, call.mapping(), call.line, mock.mapping() if mock.value else None
+    )
+
+
+def _goal(at: _At) -> UserGoal:
+    """`userGoalBehavior`, else the older `taskCompletionBehavior`."""
+    goal = at.at("userGoalBehavior").text()
+    if goal in tuple(UserGoal):
+        return UserGoal(goal)
+    rejected = at.at("taskCompletionBehavior").text() == "TASK_REJECTED"
+    return UserGoal.REJECTED if rejected else UserGoal.SATISFIED
