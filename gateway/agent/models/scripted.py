@@ -6,36 +6,17 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from gateway.agent.app.models import END_SESSION, TRANSFER_TO_AGENT
+from gateway.agent.app.models import END_SESSION
 from gateway.agent.models.base import ModelStep, Purpose
 from gateway.agent.models.script_file import Call, End, Rule, Say, Script, Step, Transfer, Wait
-from gateway.agent.platform import Content, LlmRequest, Part
-from gateway.agent.variables import substitute_dynamic, text_of
+from gateway.agent.models.situation import Situation, finished_result, situation_of, unwrapped
+from gateway.agent.platform import Part
+from gateway.agent.variables import text_of
 from gateway.bidi import event_text
 
-_TAGGED = re.compile(r"<(context|event|state_update)>(.*?)</\1>", re.DOTALL)
-_DTMF = re.compile(r"user pressed (\S+) on keypad")
-_FINISHED = re.compile(r"function \[(?P<tool>.*?)\] (?:completed with response|failed with error) ")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][\w.]*)\}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Situation:
-    """What the model step is about, as the rules ask for it."""
-
-    words: str
-    """Plain words of the last user input ('' where it holds none)."""
-    last_words: str
-    """Plain words of the last input that holds any."""
-    events: tuple[str, ...]
-    contexts: tuple[str, ...]
-    digits: str
-    tools: Mapping[str, Any]
-    """Tools whose response this step follows: name → response."""
-    prompt: str
 
 
 class ScriptedModel:
@@ -55,7 +36,7 @@ class ScriptedModel:
         if step.purpose is Purpose.GUARDRAIL:
             yield Part(text=self._verdict(step))
             return
-        situation = _situation(step)
+        situation = situation_of(step)
         used: set[int] = step.memory.setdefault("used_rules", set())
         steps = self._script.default if step.purpose is Purpose.ANSWER else ()
         groups: dict[str, str] = {}
@@ -68,9 +49,9 @@ class ScriptedModel:
                 if rule.once:
                     used.add(rule.line)
                 break
-        result = _unwrapped(situation.tools.get(tool or ""))
+        result = unwrapped(situation.tools.get(tool or ""))
         if result is None:
-            result = _finished_result(situation)
+            result = finished_result(situation)
         values = _Values(step.variables, groups, result)
         for one in steps:
             if isinstance(one, Wait):
@@ -85,66 +66,8 @@ class ScriptedModel:
         return "OK"
 
 
-def _situation(step: ModelStep) -> _Situation:
-    request = step.request
-    answered = _last_input(request)
-    tools = {
-        part.function_response.name or "": part.function_response.response
-        for part in (answered.parts if answered else [])
-        if part.function_response is not None
-    }
-    inputs = [c for c in request.contents if _is_input(c) and not _has_response(c)]
-    # A transfer hands the open question over: the new agent answers the user, not the tool.
-    new_input = not tools or set(tools) == {TRANSFER_TO_AGENT}
-    last = inputs[-1] if inputs and new_input else None
-    words, events, contexts = _read(last)
-    last_words = next((w for c in reversed(inputs) if (w := _read(c)[0])), "")
-    digits = "".join(m[1] for text in contexts for m in _DTMF.finditer(text))
-    prompt = ""
-    if request.config is not None and request.config.system_instruction is not None:
-        prompt = "\n".join(p.text for p in request.config.system_instruction.parts if p.text)
-    return _Situation(
-        words=words,
-        last_words=last_words,
-        events=events,
-        contexts=contexts,
-        digits=digits,
-        tools=tools,
-        prompt=substitute_dynamic(prompt, step.variables),
-    )
-
-
-def _last_input(request: LlmRequest) -> Content | None:
-    return next((c for c in reversed(request.contents) if _is_input(c)), None)
-
-
-def _is_input(content: Content) -> bool:
-    """False for what the platform notes by itself: changed variables."""
-    return content.is_user() and any(
-        part.text is None or not part.text.startswith("<state_update>") for part in content.parts
-    )
-
-
-def _has_response(content: Content) -> bool:
-    return any(part.function_response is not None for part in content.parts)
-
-
-def _read(content: Content | None) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Plain words, event names and context texts of one content."""
-    words: list[str] = []
-    tagged: dict[str, list[str]] = {"event": [], "context": [], "state_update": []}
-    for part in content.parts if content is not None else []:
-        text = part.text or ""
-        for match in _TAGGED.finditer(text):
-            tagged[match[1]].append(match[2])
-        plain = _TAGGED.sub(" ", text).strip()
-        if plain:
-            words.append(plain)
-    return " ".join(words), tuple(tagged["event"]), tuple(tagged["context"])
-
-
 def _match(
-    rule: Rule, situation: _Situation, step: ModelStep, used: set[int]
+    rule: Rule, situation: Situation, step: ModelStep, used: set[int]
 ) -> dict[str, str] | None:
     """The named groups of the rule's `user` pattern; None where the rule does not match."""
     if rule.line in used or (rule.agents and step.agent not in rule.agents):
@@ -177,25 +100,6 @@ def _match(
     if match is None or not (situation.last_words if rule.tool else situation.words):
         return None
     return {name: group or "" for name, group in match.groupdict().items()}
-
-
-def _unwrapped(response: Any) -> Any:
-    """The tool's own result inside `{"result": …}`."""
-    if isinstance(response, Mapping) and set(response) == {"result"}:
-        return response["result"]
-    return response
-
-
-def _finished_result(situation: _Situation) -> Any:
-    """The result that a finished asynchronous tool's context text carries."""
-    for text in reversed(situation.contexts):
-        match = _FINISHED.match(text)
-        if match is not None:
-            try:
-                return _unwrapped(json.loads(text[match.end() :]))
-            except ValueError:
-                return None
-    return None
 
 
 class _Values:
