@@ -267,7 +267,7 @@ class RuntimeSettings(Section):
 class ModelSettings(Section):
     """The language model of the embedded runtime."""
 
-    provider: Literal["auto", "scripted", "gemini", "openai"] = "auto"
+    provider: Literal["auto", "scripted", "gemini", "openai", "replay"] = "auto"
     """`auto`: the script if there is one, else what the app asks for and these settings reach.
     `gemini`: Google's models; `openai`: any server that speaks `/chat/completions`."""
     script: str | None = None

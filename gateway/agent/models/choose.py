@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from gateway.agent.app.evaluations import has_goldens
 from gateway.agent.app.models import App
 from gateway.agent.models.base import Model
+from gateway.agent.models.replay import ReplayModel
 from gateway.agent.models.script_file import parse_script
 from gateway.agent.models.scripted import ScriptedModel
 from gateway.config import Settings
@@ -29,6 +31,8 @@ def provider_of(app: App, settings: Settings) -> str:
         return "gemini"
     if model.url is not None and wanted and not wanted.startswith(GEMINI):
         return "openai"
+    if has_goldens(app):
+        return "replay"
     raise AppError(
         "model.none",
         f"no model can answer for this app (it asks for {wanted or 'none'!r})",
@@ -84,6 +88,10 @@ def _openai(app: App, settings: Settings) -> Model:
     return OpenAiModel(settings.model, wanted_model(app))
 
 
+def _replay(app: App, _settings: Settings) -> Model:
+    return ReplayModel(app)
+
+
 def _missing(extra: str, package: str) -> AppError:
     return AppError(
         "model.client",
@@ -97,5 +105,6 @@ PROVIDERS: Mapping[str, Callable[[App, Settings], Model]] = {
     "scripted": _scripted,
     "gemini": _gemini,
     "openai": _openai,
+    "replay": _replay,
 }
 """Provider → what builds its model. Each raises AppError model.*."""

@@ -33,6 +33,11 @@ class Situation:
     """Tools whose response this step follows: name → response."""
     prompt: str
 
+    @property
+    def tool_finished(self) -> bool:
+        """Whether an asynchronous tool has come to its end."""
+        return any(_FINISHED.match(text) for text in self.contexts)
+
 
 def situation_of(step: ModelStep) -> Situation:
     """Read the request of the step."""

@@ -1,0 +1,191 @@
+"""The replay model: an app with golden evaluations answers as these say, with no account.
+
+A user turn is matched with what users say in the goldens: first with the next turn of the golden
+that the conversation follows, then with the rest of it, then with all. What the golden expects of
+the agent in that turn is what the model says and calls; the tools and callbacks are the app's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gateway import bidi
+from gateway.agent.app.evaluations import Expectation, GoldenTurn, Kind, read_evaluations
+from gateway.agent.app.models import END_SESSION, App
+from gateway.agent.likeness import likeness, words
+from gateway.agent.models.base import ModelStep, Purpose
+from gateway.agent.models.situation import Situation, situation_of
+from gateway.agent.platform import Part
+from gateway.agent.prompt import agent_name, tool_name
+from gateway.errors import AppError
+
+ALIKE = 0.6
+"""Likeness from which on what a user says counts as what a golden's user says."""
+UNKNOWN = "I am sorry, my recorded conversations have no answer to that."
+GREETING = "Hello. How can I help you?"
+_MEMORY = "replay"
+
+
+@dataclass(frozen=True, slots=True)
+class _Action:
+    """One thing that the agent does: a part, as JSON since parts are changed on their way."""
+
+    part: str
+    waits: bool
+    """What follows needs the answer of this call."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A golden turn as it is replayed."""
+
+    said: tuple[str, ...]
+    events: tuple[str, ...]
+    digits: str
+    actions: tuple[_Action, ...]
+
+    def match(self, situation: Situation) -> float:
+        """How well the turn's user input fits what the user did, 0 to 1."""
+        if situation.digits:
+            return float(self.digits == situation.digits)
+        if situation.words:
+            return likeness(self.said, words(situation.words))
+        return float(bool(set(self.events) & {bidi.event_text(e) for e in situation.events}))
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where a session stands: the golden it follows, the turn, and what of it is done."""
+
+    golden: int = -1
+    turn: int = -1
+    done: int = 0
+
+
+class ReplayModel:
+    """Answers as the golden evaluations of the app say."""
+
+    name = "replay"
+
+    def __init__(self, app: App) -> None:
+        """Raises AppError model.replay where the app has no golden evaluation, evaluation.*."""
+        evaluations = read_evaluations(app).evaluations.values()
+        self._goldens = tuple(
+            tuple(_replayed(turn) for turn in one.golden.turns)
+            for one in evaluations
+            if one.golden is not None
+        )
+        if not self._goldens:
+            raise AppError(
+                "model.replay",
+                "the app has no golden evaluation to replay",
+                where="model.provider",
+                hint="Add evaluations/NAME/NAME.yaml with golden: turns, or set another model.",
+            )
+
+    async def generate(self, step: ModelStep) -> AsyncGenerator[Part, None]:
+        """What comes next in the golden turn; a guardrail's question is always answered OK."""
+        if step.purpose is Purpose.GUARDRAIL:
+            yield Part(text="OK")
+        if step.purpose is not Purpose.ANSWER:
+            return
+        situation = situation_of(step)
+        place: _Place = step.memory.setdefault(_MEMORY, _Place())
+        if not situation.tools and not situation.tool_finished:
+            found = self._find(situation, place)
+            if found is None:
+                for part in _unknown(situation):
+                    yield part
+                return
+            place.golden, place.turn = found
+            place.done = 0
+        for action in self._next(place):
+            yield Part.model_validate_json(action.part)
+
+    def _next(self, place: _Place) -> Iterator[_Action]:
+        """The actions up to the next answer that the agent waits for."""
+        if place.golden < 0:
+            return
+        actions = self._goldens[place.golden][place.turn].actions
+        while place.done < len(actions):
+            action = actions[place.done]
+            place.done += 1
+            yield action
+            if action.waits:
+                return
+
+    def _find(self, situation: Situation, place: _Place) -> tuple[int, int] | None:
+        """The golden and the turn that fit the user's input; None: nothing is alike."""
+        if place.golden >= 0:
+            turns = self._goldens[place.golden]
+            following = place.turn + 1
+            if following < len(turns) and turns[following].match(situation) >= ALIKE:
+                return place.golden, following
+            best = max(range(len(turns)), key=lambda index: turns[index].match(situation))
+            if turns[best].match(situation) >= ALIKE:
+                return place.golden, best
+        places = [(g, t) for g, turns in enumerate(self._goldens) for t in range(len(turns))]
+        golden, turn = max(places, key=lambda at: self._goldens[at[0]][at[1]].match(situation))
+        fits = self._goldens[golden][turn].match(situation) >= ALIKE
+        return (golden, turn) if fits else None
+
+
+def _unknown(situation: Situation) -> Iterator[Part]:
+    """What to do where no golden has an answer."""
+    events = {bidi.event_text(name) for name in situation.events}
+    if bidi.event_text(bidi.REMOTE_DISCONNECTED) in events:
+        yield Part.from_function_call(END_SESSION, {"reason": "caller hung up"})
+    elif situation.words or situation.digits:
+        yield Part(text=UNKNOWN)
+    elif bidi.event_text(bidi.SESSION_START) in events:
+        yield Part(text=GREETING)
+
+
+# ---- goldens as scripts
+
+
+def _replayed(turn: GoldenTurn) -> _Turn:
+    inputs = turn.inputs
+    return _Turn(
+        said=tuple(word for one in inputs if one.kind == "text" for word in words(one.value)),
+        events=tuple(bidi.event_text(one.event) for one in inputs if one.event),
+        digits="".join(one.value for one in inputs if one.kind == "dtmf"),
+        actions=tuple(_actions(turn)),
+    )
+
+
+def _actions(turn: GoldenTurn) -> Iterator[_Action]:
+    """What the agent does in the turn. Calls that follow one another are made together."""
+    done = [part for one in turn.expectations for part in _parts(one)]
+    for index, part in enumerate(done):
+        if part is None:
+            continue
+        following = done[index + 1] if index + 1 < len(done) else None
+        together = following is not None and following.function_call is not None
+        waits = part.function_call is not None and not together
+        yield _Action(part.model_dump_json(exclude_none=True), waits)
+
+
+def _parts(expectation: Expectation) -> Iterator[Part | None]:
+    """The parts that an expectation asks for; None: an answer of a tool lies between."""
+    value = expectation.value
+    if expectation.kind is Kind.AGENT_RESPONSE:
+        for chunk in value.get("chunks") or ():
+            yield from _chunk(chunk)
+    elif expectation.kind is Kind.TOOL_CALL:
+        yield Part.from_function_call(tool_name(value), dict(value.get("args") or {}))
+    elif expectation.kind is Kind.AGENT_TRANSFER:
+        yield Part.from_agent_transfer(agent_name(value))
+    elif expectation.kind in (Kind.TOOL_RESPONSE, Kind.MOCK_TOOL_RESPONSE):
+        yield None
+
+
+def _chunk(chunk: Mapping[str, Any]) -> Iterator[Part]:
+    text = chunk.get("text") or chunk.get("transcript")
+    payload = chunk.get("payload")
+    if isinstance(text, str) and text:
+        yield Part(text=text)
+    elif isinstance(payload, Mapping):
+        yield Part.from_json(bidi.dump(payload))
