@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent / "gateway"
-COMMON = {"errors", "config", "platform_settings", "bidi", "background", "__init__"}
+COMMON = {
+    "errors",
+    "config",
+    "platform_settings",
+    "bidi",
+    "background",
+    "sentences",
+    "__init__",
+}
 RING_1 = {"audio", "call", "channels"}
 RING_2 = {"speech", "assets", "runtime", "records", "platforms", "services", "session", "ticker"}
 RING_3 = {"server", "simulate", "load", "console", "cli", "demo"}

@@ -13,6 +13,8 @@ import re
 import unicodedata
 from xml.etree import ElementTree
 
+from gateway.sentences import CLAUSE_END, PARAGRAPH, sentence_ends
+
 MAX_SENTENCE_CHARS = 200
 """Longest piece that `sentences` returns: about 12 s of speech."""
 
@@ -27,41 +29,6 @@ _SPELLED = re.compile(
     re.I | re.S,
 )
 _BORDER_TAG = re.compile(r"</?(?:s|p|break)\b[^<>]*>", re.I)
-
-_SENTENCE_END = re.compile(
-    r"(?P<mark>[.!?\u2026\u3002\uff01\uff1f]+)(?P<close>[\"'\u201d\u2019)\]\u00bb]*)\s+(?=\S)"
-)
-_NEVER_LAST = frozenset(
-    {
-        "dr",
-        "mr",
-        "mrs",
-        "ms",
-        "prof",
-        "st",
-        "rev",
-        "gen",
-        "col",
-        "capt",
-        "lt",
-        "sgt",
-        "hon",
-        "mt",
-        "ft",
-        "vs",
-        "cf",
-        "e.g",
-        "i.e",
-        "approx",
-        "dept",
-        "fig",
-    }
-)
-"""Abbreviations that a name or a number follows: their full stop ends nothing."""
-_BEFORE_NUMBER = frozenset({"no", "nos", "nr", "art", "sec", "ch", "pp", "p", "vol", "ext", "tel"})
-"""Abbreviations only where a number follows: "No. 5", but "No. I cannot."."""
-_PARAGRAPH = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*\u2022\u2013]|\d+[.)]|[^\W\d_a-z]))")
-_CLAUSE_END = re.compile(r"[,;:\u2014\u2013]\s|\s[-\u2014\u2013]\s")
 
 
 def strip_markup(text: str) -> str:
@@ -86,24 +53,11 @@ def is_ssml(text: str) -> bool:
     return root.tag.rpartition("}")[2] == "speak"
 
 
-def _ends_here(part: str, found: re.Match[str]) -> bool:
-    following = part[found.end()]
-    if found["mark"] != ".":
-        return not (following.islower() and (found["close"] or found["mark"][0] in ".\u2026"))
-    if following.islower():
-        return False
-    start = max(part.rfind(space, 0, found.start()) for space in " \n\t") + 1
-    word = part[start : found.start()].lstrip("(\"'\u201c\u2018[").lower()
-    if word in _NEVER_LAST or (len(word) == 1 and word.isalpha() and word != "i"):
-        return False
-    return not (word in _BEFORE_NUMBER and following.isdigit())
-
-
 def _cut(sentence: str) -> list[str]:
     pieces: list[str] = []
     while len(sentence) > MAX_SENTENCE_CHARS:
         room = sentence[: MAX_SENTENCE_CHARS + 1]
-        clauses = [m.end() for m in _CLAUSE_END.finditer(room) if m.end() > _MIN_CLAUSE_CHARS]
+        clauses = [m.end() for m in CLAUSE_END.finditer(room) if m.end() > _MIN_CLAUSE_CHARS]
         end = clauses[-1] if clauses else room.rfind(" ")
         if end <= 0:
             end = MAX_SENTENCE_CHARS
@@ -120,10 +74,9 @@ def sentences(text: str) -> list[str]:
     initials and decimal points end nothing. White space is reduced to single blanks.
     """
     out: list[str] = []
-    for part in _PARAGRAPH.split(strip_markup(text)):
+    for part in PARAGRAPH.split(strip_markup(text)):
         start = 0
-        found_all = [found for found in _SENTENCE_END.finditer(part) if _ends_here(part, found)]
-        for end in [found.end() for found in found_all] + [len(part)]:
+        for end in [*sentence_ends(part), len(part)]:
             sentence = " ".join(part[start:end].split())
             start = end
             if sentence:
