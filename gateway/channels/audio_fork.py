@@ -37,7 +37,7 @@ from gateway.channels.capabilities import (
     TransferBy,
 )
 from gateway.channels.dialect import Dialect, MediaRoute, Opening, Proof
-from gateway.channels.freeswitch import FreeswitchChannel
+from gateway.channels.freeswitch import FreeswitchChannel, account
 from gateway.channels.l16 import without_minus_one
 from gateway.channels.proofs import AuthorizationProof
 from gateway.platform_settings import ForkSettings
@@ -158,4 +158,5 @@ DIALECT: Final = Dialect(
     settings=lambda platforms: platforms.audio_fork,
     routes=(MediaRoute("/audio-fork/media", Proof.PLATFORM),),
     proof=AuthorizationProof,
+    account=account,
 )

@@ -25,7 +25,7 @@ from gateway.channels.capabilities import (
     TransferBy,
 )
 from gateway.channels.dialect import Dialect, MediaRoute, Opening, Proof
-from gateway.channels.freeswitch import FreeswitchChannel
+from gateway.channels.freeswitch import FreeswitchChannel, account
 from gateway.channels.proofs import AuthorizationProof
 from gateway.platform_settings import AudioStreamSettings
 
@@ -108,4 +108,5 @@ DIALECT: Final = Dialect(
     settings=lambda platforms: platforms.audio_stream,
     routes=(MediaRoute("/audio-stream/media", Proof.PLATFORM),),
     proof=AuthorizationProof,
+    account=account,
 )

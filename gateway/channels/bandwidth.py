@@ -51,6 +51,7 @@ from gateway.channels.dialect import (
     MediaRoute,
     Opening,
     Proof,
+    Request,
     WebAnswer,
     Webhook,
 )
@@ -209,16 +210,29 @@ _STARTS: Final = frozenset({"initiate", "answer"})
 class _Told(msgspec.Struct, rename="camel"):
     event_type: str = "initiate"
     call_id: str = ""
+    account_id: str = ""
     caller: str = msgspec.field(default="", name="from")
     called: str = msgspec.field(default="", name="to")
 
 
-def answer(hook: Hook[BandwidthSettings]) -> WebAnswer:
-    """BXML that streams the call, and something behind it that keeps it up meanwhile."""
+def _told(request: Request) -> _Told:
     try:
-        told = msgspec.json.decode(hook.request.body, type=_Told, strict=False)
+        return msgspec.json.decode(request.body, type=_Told, strict=False)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         raise ProtocolError("protocol.json", "the body is no event", where="eventType") from None
+
+
+def account(request: Request) -> str:
+    """The account that a webhook names."""
+    try:
+        return _told(request).account_id
+    except ProtocolError:
+        return ""
+
+
+def answer(hook: Hook[BandwidthSettings]) -> WebAnswer:
+    """BXML that streams the call, and something behind it that keeps it up meanwhile."""
+    told = _told(hook.request)
     response = ElementTree.Element("Response")
     if told.event_type not in _STARTS:
         return _xml(response)
@@ -273,4 +287,5 @@ DIALECT: Final = Dialect(
     ),
     proof=AuthorizationProof,
     rest=bandwidth_rest.rest,
+    account=account,
 )

@@ -65,6 +65,8 @@ class Opening(Generic[S]):
     request: Request = field(default_factory=lambda: Request(""))
     expected_call_id: str = ""
     """The call that the media token was issued for; empty: any."""
+    account: str = ""
+    """Whose call it is, where that was told before the socket opened (`Dialect.account`)."""
 
 
 class Proof(Enum):
@@ -149,8 +151,6 @@ class Webhook(Generic[S]):
     answer: Callable[[Hook[S]], WebAnswer]
     proof: Proof = Proof.PLATFORM
     methods: tuple[str, ...] = ("POST",)
-    account: Callable[[Request], str] = lambda _: ""
-    """Whose call the request is about, as `Started.account` will name it; empty: not told."""
 
 
 # ---- REST
@@ -255,6 +255,11 @@ class Dialect(Generic[S]):
     proof: Callable[[S], PlatformProof] | None = None
     rest: Callable[[S], RestWords | None] | None = None
     """Its REST interface; None where the settings hold no credentials for it."""
+    account: Callable[[Request], str] = lambda _: ""
+    """Whose call a webhook or an upgrade is about, as `Started.account` will name it.
+
+    Empty where the request does not say it. Its words are not trusted before the proof.
+    """
 
     @property
     def name(self) -> str:

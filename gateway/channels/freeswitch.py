@@ -31,7 +31,7 @@ from gateway.channels.base import (
     key_of,
 )
 from gateway.channels.capabilities import Capabilities
-from gateway.channels.dialect import Opening
+from gateway.channels.dialect import Opening, Request
 from gateway.channels.l16 import FirstChannel
 from gateway.errors import ProtocolError
 
@@ -150,6 +150,11 @@ class FreeswitchChannel(Codec):
     def _told(self, body: Mapping[str, Any]) -> list[ChannelEvent]:
         """A JSON message after the start that is no key."""
         return []
+
+
+def account(request: Request) -> str:
+    """The account that the address names, as the metadata would."""
+    return request.query_value("accountSid")
 
 
 def _object(message: str) -> dict[str, Any] | None:

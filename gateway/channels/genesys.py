@@ -425,4 +425,5 @@ DIALECT: Final = Dialect(
         MediaRoute("/genesys/audiohook/{connector}", Proof.PLATFORM),
     ),
     proof=GenesysProof,
+    account=lambda request: request.header("audiohook-organization-id"),
 )

@@ -30,6 +30,7 @@ from gateway.channels.base import (
     MarkReached,
     Transfer,
     Wire,
+    first_text,
 )
 from gateway.channels.capabilities import DtmfOut, EndOut, Marks, MarksOnClear, TransferBy
 from gateway.channels.dialect import (
@@ -38,6 +39,7 @@ from gateway.channels.dialect import (
     MediaRoute,
     Opening,
     Proof,
+    Request,
     WebAnswer,
     Webhook,
 )
@@ -104,7 +106,7 @@ _CALL_SID: Final = re.compile(r"[\w-]{1,64}", re.ASCII)
 
 def answer(hook: Hook[JambonzSettings]) -> WebAnswer:
     """The verbs of an incoming call: `listen`, then `hangup`."""
-    body = _body(hook)
+    body = _body(hook.request)
     call_sid = body.get("call_sid")
     if not isinstance(call_sid, str) or not _CALL_SID.fullmatch(call_sid):
         raise ProtocolError("protocol.form", "the request names no call", where="call_sid")
@@ -138,11 +140,19 @@ def transfer(hook: Hook[JambonzSettings]) -> WebAnswer:
     return _verbs({"verb": "dial", "target": [to]}, {"verb": "hangup"})
 
 
-def _body(hook: Hook[JambonzSettings]) -> dict[str, Any]:
-    if hook.request.form:
-        return {name: values[0] for name, values in hook.request.form.items() if values}
+def account(request: Request) -> str:
+    """The account that a webhook names."""
     try:
-        body = orjson.loads(hook.request.body)
+        return first_text(_body(request), "account_sid")
+    except ProtocolError:
+        return ""
+
+
+def _body(request: Request) -> dict[str, Any]:
+    if request.form:
+        return {name: values[0] for name, values in request.form.items() if values}
+    try:
+        body = orjson.loads(request.body)
     except orjson.JSONDecodeError as error:
         raise ProtocolError("protocol.json", f"the body is not JSON: {error}") from None
     if not isinstance(body, dict):
@@ -169,4 +179,5 @@ DIALECT: Final = Dialect(
     ),
     proof=AuthorizationProof,
     rest=jambonz_rest.rest,
+    account=account,
 )

@@ -42,6 +42,14 @@ def claims_of(token: str, secrets: Iterable[str]) -> Mapping[str, Any] | None:
     return claims
 
 
+def unproven_claims(token: str) -> Mapping[str, Any]:
+    """What a token says, whoever signed it; empty where it is none."""
+    parts = token.split(".")
+    if len(parts) != 3 or len(token) > MAX_TOKEN_CHARS:
+        return {}
+    return _object(_decoded(parts[1])) or {}
+
+
 def rsa_key(pem: str, where: str) -> RSAPrivateKey:
     """A private key. Raises ConfigError where it is none."""
     hint = "the whole PEM text, from BEGIN PRIVATE KEY to END PRIVATE KEY"

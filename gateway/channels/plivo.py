@@ -59,6 +59,7 @@ from gateway.channels.dialect import (
     MediaRoute,
     Opening,
     Proof,
+    Request,
     WebAnswer,
     Webhook,
 )
@@ -259,6 +260,11 @@ def custom_of(extra_headers: Any) -> dict[str, Any]:
 _CALL_UUID: Final = re.compile(r"[\w-]{1,64}", re.ASCII)
 
 
+def account(request: Request) -> str:
+    """The account that a webhook names."""
+    return request.form_value("ParentAuthID") or request.query_value("ParentAuthID")
+
+
 def answer(hook: Hook[PlivoSettings]) -> WebAnswer:
     """XML that streams the call both ways for as long as the stream lasts."""
     request = hook.request
@@ -325,4 +331,5 @@ DIALECT: Final = Dialect(
     ),
     proof=PlivoProof,
     rest=plivo_rest.rest,
+    account=account,
 )

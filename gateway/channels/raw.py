@@ -5,8 +5,9 @@ Everything about the call stands in the query of the upgrade:
     /raw/media?encoding=mulaw&rate=8000&call_id=42&from=%2B15550100&to=…&language=en-US
 
 `encoding` is `mulaw`, `alaw`, `l16` (little endian) or `l16be`; `out_encoding` and `out_rate` say
-where the other direction differs. Other fields are custom data. Binary messages of any size are
-the caller's audio, a text message is keys, and closing the socket ends the call.
+where the other direction differs; `account` is whose calls are counted together. All fields but
+the formats are custom data, too. Binary messages of any size are the caller's audio, a text message
+is keys, and closing the socket ends the call.
 
     1007  a format that is not spoken, text that is not keys
 """
@@ -138,6 +139,7 @@ def _started(
         in_format=in_format,
         out_format=out_format,
         custom={name: value for name, value in query.items() if name not in _OURS},
+        account=query.get("account", ""),
     )
 
 
@@ -146,4 +148,5 @@ DIALECT: Final = Dialect(
     open=RawChannel,
     settings=lambda platforms: platforms.raw,
     routes=(MediaRoute("/raw/media", Proof.BEARER),),
+    account=lambda request: request.query_value("account"),
 )

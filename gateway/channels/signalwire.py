@@ -295,9 +295,10 @@ DIALECT: Final = Dialect(
         MediaRoute("/signalwire/media", Proof.PLATFORM),
     ),
     webhooks=(
-        Webhook("/signalwire/voice", answer, account=account),
+        Webhook("/signalwire/voice", answer),
         Webhook(signalwire_rest.TRANSFER, transfer),
     ),
     proof=SignalWireProof,
     rest=signalwire_rest.rest,
+    account=account,
 )

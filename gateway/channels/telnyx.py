@@ -60,6 +60,7 @@ from gateway.channels.dialect import (
     MediaRoute,
     Opening,
     Proof,
+    Request,
     WebAnswer,
     Webhook,
 )
@@ -160,6 +161,7 @@ class TelnyxChannel(Codec):
         super().__init__(CAPABILITIES)
         settings = opening.settings
         self._expected_call_id = opening.expected_call_id
+        self._account = opening.account
         self._out_format = format_of(settings.codec, settings.rate_hz)
         self._order = Reorder(settings.reorder_frames) if settings.reorder_frames else None
         self._big_endian = settings.l16_big_endian
@@ -245,7 +247,7 @@ class TelnyxChannel(Codec):
             in_format=in_format,
             out_format=self._out_format,
             custom=custom,
-            account=start.user_id,
+            account=self._account or start.user_id,
         )
 
     def audio(self, data: bytes, turn: int) -> str:
@@ -291,6 +293,11 @@ def _custom(start: _Start) -> dict[str, Any]:
 # ---- webhooks
 
 _CALL_ID: Final = re.compile(r"[\w:.-]{1,256}", re.ASCII)
+
+
+def account(request: Request) -> str:
+    """The account that asks for TeXML; call control names none."""
+    return request.form_value("AccountSid") or request.query_value("AccountSid")
 
 
 def texml(hook: Hook[TelnyxSettings]) -> WebAnswer:
@@ -366,4 +373,5 @@ DIALECT: Final = Dialect(
     ),
     proof=TelnyxProof,
     rest=telnyx_rest.rest,
+    account=account,
 )

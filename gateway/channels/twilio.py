@@ -259,7 +259,8 @@ DIALECT: Final = Dialect(
         # For TwiML that is not ours: the platform's signature on the upgrade is the proof.
         MediaRoute("/twilio/media", Proof.PLATFORM),
     ),
-    webhooks=(Webhook("/twilio/voice", answer, account=account),),
+    webhooks=(Webhook("/twilio/voice", answer),),
     proof=TwilioProof,
     rest=twilio_rest.rest,
+    account=account,
 )

@@ -59,7 +59,7 @@ from gateway.channels.dialect import (
     WebAnswer,
     Webhook,
 )
-from gateway.channels.vonage_proof import VonageProof
+from gateway.channels.vonage_proof import VonageProof, account
 from gateway.errors import ProtocolError
 from gateway.platform_settings import VonageSettings
 
@@ -97,6 +97,7 @@ class VonageChannel(Codec):
     def __init__(self, opening: Opening[Any], capabilities: Capabilities = CAPABILITIES) -> None:
         super().__init__(capabilities)
         self._expected_call_id = opening.expected_call_id
+        self._account = opening.account
         self._started = False
 
     def receive(self, message: Wire) -> list[ChannelEvent]:
@@ -156,7 +157,7 @@ class VonageChannel(Codec):
             in_format=audio,
             out_format=audio,
             custom=custom,
-            account=first_text(custom, "application_id", "api_key"),
+            account=self._account or first_text(custom, "application_id", "api_key"),
         )
 
     def audio(self, data: bytes, turn: int) -> bytes:
@@ -251,4 +252,5 @@ DIALECT: Final = Dialect(
     ),
     proof=VonageProof,
     rest=vonage_rest.rest,
+    account=account,
 )

@@ -11,14 +11,21 @@ import hashlib
 import hmac
 from typing import Final
 
+from gateway.channels.base import first_text
 from gateway.channels.dialect import Request
-from gateway.channels.jwt import claims_of
+from gateway.channels.jwt import claims_of, unproven_claims
 from gateway.channels.proofs import AuthorizationProof
 from gateway.errors import AuthError
 from gateway.platform_settings import VonageSettings
 
 MAX_AGE_S: Final = 300.0
 SKEW_S: Final = 60.0
+
+
+def account(request: Request) -> str:
+    """The application that a token speaks for; without one, the account."""
+    token = request.header("authorization").partition(" ")[2].strip()
+    return first_text(unproven_claims(token), "application_id", "api_key")
 
 
 class VonageProof:

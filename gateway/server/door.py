@@ -86,10 +86,10 @@ class MediaDoor:
         caller = caller_of(head, address)
         claim = self._prove(media, request, caller)
         call_id = claim.call_id if claim else ""
-        if claim is not None:
-            self.check_account(dialect, claim.account)
+        account = claim.account if claim else dialect.account(request)
+        self.check_account(dialect, account)
         settings = dialect.settings(self._settings.platforms)
-        channel = dialect.open(Opening(settings, request, call_id))
+        channel = dialect.open(Opening(settings, request, call_id, account))
         slot = self._admission.enter(self._gate.proxies.source(caller))
         try:
             if claim is not None:

@@ -191,7 +191,7 @@ class HttpPages:
             origin=origin,
         )
 
-        account = asked.webhook.account(told)
+        account = dialect.account(told)
 
         def media_url(call_id: str) -> str:
             token = self._gate.issue(dialect.name, call_id, account)

@@ -196,6 +196,7 @@ async def find(access: Access, identity: Identity, http: aiohttp.ClientSession) 
         "Direction": "inbound",
         "Event": "StartApp",
         "From": identity.from_.removeprefix("+"),
+        "ParentAuthID": ACCOUNT_ID,
         "To": identity.to.removeprefix("+"),
     }
     headers = signed(access.secret, url, form) if access.secret else {}
