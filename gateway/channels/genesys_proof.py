@@ -16,6 +16,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from gateway.channels.dialect import Request
+from gateway.channels.proofs import Once
 from gateway.errors import AuthError, ConfigError
 from gateway.platform_settings import GenesysSettings
 
@@ -23,8 +24,6 @@ MAX_AGE_S: Final = 10.0
 SKEW_S: Final = 3.0
 """How far the platform's clock may be off."""
 MIN_NONCE_CHARS: Final = 22
-MAX_NONCES: Final = 100_000
-"""Nonces remembered; they are kept only while their signatures would still be taken."""
 
 COMPONENTS: Final = (
     "@request-target",
@@ -76,7 +75,7 @@ class GenesysProof:
                     hint="enter it here as it was entered in the integration",
                 ) from None
         self._organizations = frozenset(settings.organizations)
-        self._nonces: dict[str, float] = {}
+        self._once = Once()
 
     @property
     def configured(self) -> bool:
@@ -129,15 +128,7 @@ class GenesysProof:
                 status=401,
                 hint="check this machine's clock",
             )
-        nonce = parameters["nonce"]
-        for past in [one for one, until_s in self._nonces.items() if until_s < now_s]:
-            del self._nonces[past]
-        if nonce in self._nonces:
-            raise AuthError("auth.replayed", "the signature was used before", status=401)
-        if len(self._nonces) >= MAX_NONCES:
-            # Only clients with a secret get here; the oldest is the next to expire.
-            del self._nonces[next(iter(self._nonces))]
-        self._nonces[nonce] = created_s + MAX_AGE_S + SKEW_S
+        self._once.use(parameters["nonce"], created_s + MAX_AGE_S + SKEW_S, now_s)
 
 
 def _read(request: Request) -> _Signature | None:

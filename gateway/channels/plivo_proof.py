@@ -6,14 +6,18 @@ import base64
 import hmac
 from collections.abc import Mapping, Sequence
 from itertools import product
+from typing import Final
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 from gateway.channels.dialect import Request
+from gateway.channels.proofs import Once
 from gateway.channels.twilio_signature import spellings
 from gateway.errors import AuthError
 from gateway.platform_settings import PlivoSettings
 
-MAX_FIELDS = 100
+MAX_FIELDS: Final = 100
+REMEMBER_S: Final = 24 * 3600.0
+"""How long a nonce is remembered."""
 
 
 def sign(token: str, method: str, url: str, fields: Mapping[str, Sequence[str]], nonce: str) -> str:
@@ -39,13 +43,15 @@ def sign(token: str, method: str, url: str, fields: Mapping[str, Sequence[str]],
 class PlivoProof:
     """`X-Plivo-Signature-V3` and its nonce, on webhooks and upgrades, by any of the tokens.
 
-    The header may hold several signatures, of an account and of its parent.
+    The header may hold several signatures, of an account and of its parent. Each nonce is good
+    once; it tells no time, so it is remembered for long.
     """
 
     covers_origin = True
 
     def __init__(self, settings: PlivoSettings) -> None:
         self._tokens = [token.get_secret_value() for token in settings.auth_tokens]
+        self._once = Once()
 
     @property
     def configured(self) -> bool:
@@ -79,3 +85,4 @@ class PlivoProof:
                 status=403,
                 hint="check platforms.plivo.auth_tokens and server.public_origin",
             )
+        self._once.use(nonce, now_s + REMEMBER_S, now_s)

@@ -5,10 +5,37 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
+from typing import Final
 
 from gateway.channels.dialect import Request
 from gateway.errors import AuthError
 from gateway.platform_settings import PlatformSettings
+
+MAX_REMEMBERED: Final = 100_000
+"""Proofs that are remembered; beyond that the oldest is forgotten first."""
+
+
+class Once:
+    """Proofs that are good for one request: those that were used, as long as they would be taken.
+
+    Only sound proofs come here, so that strangers cannot push others out.
+    """
+
+    def __init__(self) -> None:
+        self._used: dict[str, float] = {}
+        """Until when each is remembered, about the oldest first."""
+
+    def use(self, proof: str, until_s: float, now_s: float) -> None:
+        """Use a proof up. Raises AuthError (401) where it was used before."""
+        used = self._used
+        while used:
+            oldest = next(iter(used))
+            if used[oldest] >= now_s and len(used) < MAX_REMEMBERED:
+                break
+            del used[oldest]
+        if proof in used:
+            raise AuthError("auth.replayed", "the signature was used before", status=401)
+        used[proof] = until_s
 
 
 class AuthorizationProof:

@@ -14,7 +14,7 @@ from typing import Final
 from gateway.channels.base import first_text
 from gateway.channels.dialect import Request
 from gateway.channels.jwt import claims_of, unproven_claims
-from gateway.channels.proofs import AuthorizationProof
+from gateway.channels.proofs import AuthorizationProof, Once
 from gateway.errors import AuthError
 from gateway.platform_settings import VonageSettings
 
@@ -29,7 +29,7 @@ def account(request: Request) -> str:
 
 
 class VonageProof:
-    """Checks tokens against every signature secret of `auth_tokens`."""
+    """Checks tokens against every signature secret of `auth_tokens`; each is good once."""
 
     covers_origin = False
 
@@ -37,6 +37,7 @@ class VonageProof:
         self._secrets = [token.get_secret_value() for token in settings.auth_tokens]
         self._basic = AuthorizationProof(settings.model_copy(update={"auth_tokens": []}))
         self._application = settings.account
+        self._once = Once()
 
     @property
     def configured(self) -> bool:
@@ -68,6 +69,9 @@ class VonageProof:
         if self._application and application not in (None, self._application):
             raise AuthError("auth.application", "the token is another application's", status=401)
         _check_body(request, claims.get("payload_hash"))
+        # What is signed names the token; its signature could be spelled in several ways.
+        signed = hashlib.sha256(token.strip().rpartition(".")[0].encode()).hexdigest()
+        self._once.use(signed, issued_s + MAX_AGE_S, now_s)
 
 
 def _check_body(request: Request, digest: object) -> None:

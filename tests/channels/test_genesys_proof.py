@@ -101,17 +101,6 @@ def test_a_signature_that_was_refused_uses_nothing_up() -> None:
     made.check(GENUINE, CREATED)
 
 
-def test_nonces_are_forgotten_when_they_cannot_come_back() -> None:
-    made = proof()
-    made.check(GENUINE, CREATED)
-    refusal(GENUINE, CREATED + 14, made)
-    assert len(made._nonces) == 1
-    unsigned = GenesysProof(GenesysSettings(clients={KEY: SECRET}))
-    unsigned._nonces = {"old": CREATED - 1.0}
-    unsigned.check(GENUINE, CREATED)
-    assert list(unsigned._nonces) == ["A" * 24]
-
-
 @pytest.mark.parametrize(
     ("request_", "code"),
     [

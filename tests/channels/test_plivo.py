@@ -306,20 +306,32 @@ def test_forms_and_queries_are_signed_as_the_platform_does(
     assert genuine("GET", url, {}, sign(TOKEN, "GET", url, {}, "n1"))
 
 
-def request(signature: str, **over: Any) -> Request:
-    headers = {"x-plivo-signature-v3": signature, "x-plivo-signature-v3-nonce": "n1"}
+def request(signature: str, nonce: str = "n1", **over: Any) -> Request:
+    headers = {"x-plivo-signature-v3": signature, "x-plivo-signature-v3-nonce": nonce}
     told = {"path": "/plivo/answer", "method": "POST", "form": FORM, "origin": ORIGIN}
     return Request(**{**told, "headers": headers, **over})  # type: ignore[arg-type]
 
 
 def test_any_token_opens_and_any_of_several_signatures() -> None:
     proof = PlivoProof(PlivoSettings(auth_tokens=["old", TOKEN]))
-    made = sign(TOKEN, "POST", f"{ORIGIN}/plivo/answer", FORM, "n1")
-    proof.check(request(made), 0.0)
-    proof.check(request(f"AAAA, {made}"), 0.0)
-    upgrade = sign(TOKEN, "GET", "wss://voice.example.com/plivo/media", {}, "n1")
-    proof.check(request(upgrade, path="/plivo/media", method="GET", form={}), 0.0)
+    for nonce, before in (("n1", ""), ("n2", "AAAA, ")):
+        made = sign(TOKEN, "POST", f"{ORIGIN}/plivo/answer", FORM, nonce)
+        proof.check(request(before + made, nonce), 0.0)
+    upgrade = sign(TOKEN, "GET", "wss://voice.example.com/plivo/media", {}, "n3")
+    proof.check(request(upgrade, "n3", path="/plivo/media", method="GET", form={}), 0.0)
     assert not PlivoProof(PlivoSettings()).configured
+
+
+def test_a_nonce_counts_once_and_a_refusal_uses_none_up() -> None:
+    proof = PlivoProof(PlivoSettings(auth_tokens=[TOKEN]))
+    made = sign(TOKEN, "POST", f"{ORIGIN}/plivo/answer", FORM, "n1")
+    with pytest.raises(AuthError):
+        proof.check(request(made, form={}), 0.0)
+    proof.check(request(made), 0.0)
+    for later_s in (0.0, 3600.0):
+        with pytest.raises(AuthError) as caught:
+            proof.check(request(made), later_s)
+        assert (caught.value.code, caught.value.status) == ("auth.replayed", 401)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.channels import proofs
 from gateway.channels.dialect import Request
-from gateway.channels.proofs import AuthorizationProof
+from gateway.channels.proofs import AuthorizationProof, Once
 from gateway.errors import AuthError
 from gateway.platform_settings import PlatformSettings
 
@@ -68,3 +69,31 @@ def test_an_empty_password_is_not_a_missing_one() -> None:
 def test_no_header_raises_anything_else(header: str) -> None:
     with pytest.raises(AuthError):
         check(BOTH, header)
+
+
+# ---- proofs that are good once
+
+
+def used(once: Once, proof: str, now_s: float) -> bool:
+    try:
+        once.use(proof, now_s + 10.0, now_s)
+    except AuthError:
+        return True
+    return False
+
+
+def test_a_proof_counts_once_as_long_as_it_would_be_taken() -> None:
+    once = Once()
+    assert not used(once, "a", 0.0)
+    assert used(once, "a", 10.0)
+    assert not used(once, "b", 10.0)
+    assert not used(once, "a", 10.1)
+
+
+def test_more_than_are_remembered_push_out_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proofs, "MAX_REMEMBERED", 3)
+    once = Once()
+    assert not any(used(once, proof, 0.0) for proof in "abcd")
+    assert len(once._used) == 3
+    assert used(once, "d", 1.0)
+    assert not used(once, "a", 1.0)

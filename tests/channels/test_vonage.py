@@ -252,6 +252,18 @@ def digest(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
 
 
+def test_a_token_counts_once_however_its_signature_is_spelled() -> None:
+    proof = VonageProof(VonageSettings(auth_tokens=[SECRET]))
+    first = signed(jti="1")
+    proof.check(first, NOW_S)
+    proof.check(signed(jti="2"), NOW_S)
+    padded = Request("", headers={"authorization": first.header("authorization") + "="})
+    for again in (first, padded):
+        with pytest.raises(AuthError) as caught:
+            proof.check(again, NOW_S + 1)
+        assert (caught.value.code, caught.value.status) == ("auth.replayed", 401)
+
+
 def test_a_token_of_the_account_opens() -> None:
     proof = VonageProof(VonageSettings(auth_tokens=["old " + SECRET, SECRET], account="app-1"))
     assert proof.configured

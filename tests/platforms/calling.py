@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,14 +26,16 @@ FRAME_S = 0.02
 
 
 @asynccontextmanager
-async def serving(dialect: str, **settings: Any) -> AsyncIterator[Live]:
-    """A gateway with such settings for one dialect."""
+async def serving(
+    dialect: str, *, server: Mapping[str, Any] | None = None, **settings: Any
+) -> AsyncIterator[Live]:
+    """A gateway with such settings for one dialect, and such ones of the server."""
     sections = {dialect: settings}
     platforms = PlatformsSettings.model_validate(sections)
     controls = rest_controls(platforms)
     try:
         async with live(
-            terms_of(platforms, controls), platforms=sections, controls=controls
+            terms_of(platforms, controls), platforms=sections, controls=controls, server=server
         ) as running:
             yield running
     finally:
@@ -41,9 +43,9 @@ async def serving(dialect: str, **settings: Any) -> AsyncIterator[Live]:
             await control.aclose()
 
 
-def identity(dialect: str, **variables: Any) -> Identity:
-    """Who calls."""
-    return Identity(call_id(dialect, "test"), "+15550100", "+15550199", variables)
+def identity(dialect: str, name: str = "test", **variables: Any) -> Identity:
+    """Who calls; `name` tells calls apart."""
+    return Identity(call_id(dialect, name), "+15550100", "+15550199", variables)
 
 
 async def found(dialect: str, access: Access, who: Identity) -> Endpoint:

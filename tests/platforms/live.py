@@ -205,6 +205,7 @@ async def live(
     profile: CallProfile | None = None,
     platforms: Mapping[str, Any] | None = None,
     controls: Mapping[str, RestControl] | None = None,
+    server: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[Live]:
     """A gateway on a free port of loopback."""
     ticker = Ticker(asyncio.get_running_loop())
@@ -243,7 +244,10 @@ async def live(
         return call
 
     settings = load(
-        overrides={"server": {"port": 0, "shutdown_s": 0.5}, "platforms": platforms or {}}
+        overrides={
+            "server": {"port": 0, "shutdown_s": 0.5, **(server or {})},
+            "platforms": platforms or {},
+        }
     )
     gateway = Gateway(
         settings, make_call, observers=observers, controls=controls, accounts=services.accounts
