@@ -5,6 +5,7 @@ Validated once at start; an error names the key. Later sources win over earlier 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -239,13 +240,63 @@ class RecordSettings(Section):
     cloud_logging_endpoint: str | None = None
 
 
+class GoogleRuntimeSettings(Section):
+    """Google's own agent service as the runtime. `app` alone is enough."""
+
+    app: str = Field("", pattern=r"^(projects/[^/\s]+/locations/[^/\s]+/apps/[^/\s]+)?$")
+    """`projects/P/locations/L/apps/A`: the app that answers calls."""
+    deployment: str = Field("", pattern=r"^[^\s]*$")
+    """A deployment of it, by id or whole name: its version, with its channel's terms; default: the
+    app as it is being edited."""
+    entry_agent: str = Field("", pattern=r"^[^\s]*$")
+    """Agent that begins, by id or whole name; default: the app's root agent."""
+    location: str = Field("", pattern=r"^[a-z0-9-]*$")
+    """Region in the service's address; default: that of `app`."""
+    endpoint: str = ""
+    """Scheme and host, such as `wss://ces.googleapis.com`; default: CES_API_ENDPOINT, then that.
+    Without TLS only on this machine."""
+    api_version: Literal["v1", "v1beta"] = "v1"
+    quota_project: str = Field("", pattern=r"^[a-z0-9.:-]*$")
+    """Project that quota is counted for; default: that of the credentials, where they name one."""
+    routing_header: bool = False
+    """Send `x-goog-request-params`, which some addresses need to find the region."""
+    credentials: Path | None = None
+    """Key of a service account, or credentials of a user (JSON); default: those of the process."""
+    ca_file: Path | None = None
+    """Certificate authorities (PEM) trusted besides the system's."""
+    kickoff: str = "session_start"
+    """Event that begins a call. Apps whose callbacks wait for `<event>session start</event>` may
+    need `session start`. Empty: none, the caller speaks first."""
+    initial_text: str = ""
+    """Words that begin a call in place of the event."""
+    variables: list[str] | None = None
+    """Custom parameters of a call that go to the app as variables; default: those that the local
+    app declares, without one all; the service leaves out what its app does not declare."""
+    language: str = "en-US"
+    """Where there is no local app: language of the fallback message, and of speech in text
+    modality."""
+    time_zone: str = ""
+    """Such as `Europe/Berlin`; default: the app's."""
+    use_tool_fakes: bool = False
+    """Tools answer with their fakes."""
+    noise_suppression: Literal["", "low", "moderate", "high", "very_high"] = ""
+    """Of the service, in audio modality; default: what the local app says, or none."""
+    renew_s: float = Field(3300.0, ge=0, le=3500)
+    """Age at which a connection is replaced at a quiet moment: the service ends it at an hour;
+    0: never."""
+    silence_s: float = Field(60.0, ge=0)
+    """Audio modality: without a message for so long the connection counts as dead; 0: never."""
+
+
 class RuntimeSettings(Section):
     """The agent runtime behind the gateway."""
 
     url: str | None = None
     """`wss://…` or `unix:///path`: a runtime elsewhere; default: the embedded one."""
-    modality: Literal["text", "audio"] = "text"
-    """`audio`: the runtime at `url` listens and speaks itself; `text`: the gateway does."""
+    google: GoogleRuntimeSettings = GoogleRuntimeSettings()
+    modality: Literal["auto", "text", "audio"] = "auto"
+    """`audio`: the runtime at `url` or at Google listens and speaks itself; `text`: the gateway
+    does. `auto`: audio at Google, else text."""
     audio: str = Field("line", pattern=r"^(line|(LINEAR16|MULAW|ALAW)/(8000|16000|24000|48000))$")
     """Format of an audio runtime, such as `LINEAR16/16000`; `line`: that of each caller's line,
     so that nothing is converted."""
@@ -262,6 +313,14 @@ class RuntimeSettings(Section):
     """True: the last output of each turn tells what the agent did in it (`diagnosticInfo`)."""
     memory_mb: int = Field(2048, ge=128)
     """Address-space limit of a runtime process beyond what it needs to start."""
+
+    @property
+    def hears(self) -> bool:
+        """Whether the runtime listens and speaks itself."""
+        return self.modality == "audio" or (self.modality == "auto" and bool(self.google.app))
+
+
+CREDENTIALS_VARIABLE = "GOOGLE_APPLICATION_CREDENTIALS"
 
 
 class ModelSettings(Section):
@@ -282,6 +341,9 @@ class ModelSettings(Section):
     """Google Cloud project: Gemini on Vertex AI with the machine's credentials, not with a key."""
     location: str = "global"
     """Region of Vertex AI."""
+    credentials: Path | None = None
+    """File of Google credentials (JSON) for Vertex AI; default: GOOGLE_APPLICATION_CREDENTIALS,
+    else the machine's own."""
     temperature: float | None = Field(None, ge=0, le=2)
     """In place of those that the app and its agents name."""
     max_tokens: int | None = Field(None, ge=1)
@@ -297,8 +359,11 @@ class ModelSettings(Section):
 
     def for_runtime(self) -> dict[str, Any]:
         """JSON with the key in it; only for the runtime's own environment."""
-        key = self.api_key.get_secret_value() if self.api_key is not None else None
-        return {**self.model_dump(mode="json"), "api_key": key}
+        plain = self.model_dump(mode="json")
+        plain["api_key"] = self.api_key.get_secret_value() if self.api_key is not None else None
+        # The runtime's environment is clean: app code must not find the file there.
+        plain["credentials"] = plain["credentials"] or os.environ.get(CREDENTIALS_VARIABLE)
+        return plain
 
 
 Level = Literal["self", "system", "trusted"]
@@ -370,6 +435,9 @@ class Settings(BaseSettings):
     records: RecordSettings = RecordSettings()
     runtime: RuntimeSettings = RuntimeSettings()
     model: ModelSettings = ModelSettings()
+    judge: ModelSettings | None = None
+    """The language model that judges evaluations and plays their users; default: the app's, where
+    that is gemini or openai."""
     tools: ToolSettings = ToolSettings()
     log: LogSettings = LogSettings()
 

@@ -15,8 +15,10 @@ _MARK = r"(?P<mark>[.!?\u2026\u3002\uff01\uff1f]+)(?P<close>[\"'\u201d\u2019)\]\
 _SENTENCE_END = re.compile(_MARK + r"\s+(?=\S)")
 _LAST_MARK = re.compile(_MARK + r"\s*$")
 _NEVER_LAST = frozenset(
-    ("dr", "mr", "mrs", "ms", "prof", "st", "rev", "gen", "col", "capt", "lt", "sgt", "hon")
-    + ("mt", "ft", "vs", "cf", "e.g", "i.e", "approx", "dept", "fig")
+    re.split(
+        r"\s+",
+        "dr mr mrs ms prof st rev gen col capt lt sgt hon mt ft vs cf e.g i.e approx dept fig",
+    )
 )
 """Abbreviations that a name or a number follows: their full stop ends nothing."""
 _BEFORE_NUMBER = frozenset({"no", "nos", "nr", "art", "sec", "ch", "pp", "p", "vol", "ext", "tel"})

@@ -64,9 +64,11 @@ class Calls:
         )
 
     def _refusal(self, call: FunctionCall) -> str | None:
-        """Why the agent may not call the tool; None where it may, or where there is no such."""
+        """Why the call cannot be run; None where it can, or where there is no such tool."""
         conversation = self._conversation
         name = call.name or ""
+        if call.fault is not None:
+            return call.fault
         entry = conversation.engine.catalog.find(name)
         if entry is None and name not in SYSTEM_TOOLS:
             return None

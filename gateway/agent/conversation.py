@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gateway import bidi
 from gateway.agent import prompt, variables
-from gateway.agent.app.models import Agent, App, SourceCode
+from gateway.agent.app.models import Agent, App, ModelConfig, SourceCode
 from gateway.agent.code import AppCode, CodeSpace
 from gateway.agent.failures import FailureHandling, fallback_text
 from gateway.agent.history import History
@@ -175,6 +175,16 @@ class Conversation:
         """The language of the conversation: what the app set, else the app's default."""
         value = self.state.get(self.engine.settings.call.language_variable)
         return bidi.language_code(value) or self.engine.app.language
+
+    def model_config(self, own: ModelConfig | None = None) -> ModelConfig:
+        """Model and temperature: `own` ones, else the agent's, else the app's."""
+        agent, app = self.agent.definition.model_settings, self.engine.app.definition.model_settings
+        wishes = [wish for wish in (own, agent, app) if wish is not None]
+        temperatures = (w.temperature for w in wishes if w.temperature is not None)
+        return ModelConfig(
+            model=next((wish.model for wish in wishes if wish.model), ""),
+            temperature=next(temperatures, None),
+        )
 
     def branch(self, agent: Agent) -> Conversation:
         """A conversation of its own over the same variables, for an agent that works as a tool."""

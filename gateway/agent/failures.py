@@ -94,14 +94,14 @@ def fallback_text(conversation: Conversation) -> str:
 
 
 async def apologise(conversation: Conversation, turn: Turn) -> None:
-    """Never dead air: a turn that failed says so unless it has spoken already.
+    """Never dead air: a turn that failed says so unless it has said a whole thing already.
 
     Raises TurnCancelled.
     """
     if turn.end_metadata is not None:
         return
     conversation.failures += 1
-    if not turn.said_anything:
+    if turn.broken_off or not turn.said_anything:
         part = Part(text=fallback_text(conversation))
         conversation.add_model([part])
         await turn.emit(part)

@@ -18,7 +18,7 @@ from gateway.agent.calls import Calls, Next
 from gateway.agent.conversation import Conversation
 from gateway.agent.failures import apologise
 from gateway.agent.guardrails.definition import ActionKind, Guardrail
-from gateway.agent.models.base import ModelStep
+from gateway.agent.models.base import ModelStep, joined
 from gateway.agent.platform import (
     Content,
     Event,
@@ -32,6 +32,7 @@ from gateway.agent.tools.client import ClientCalls
 from gateway.agent.tools.execute import response_part
 from gateway.agent.tools.servers import know_servers
 from gateway.agent.turn import Turn, TurnCancelled
+from gateway.errors import GatewayError
 
 log = logging.getLogger("gateway.agent")
 
@@ -272,6 +273,7 @@ class _AgentRun:
             conversation.state,
             conversation.memory,
             safety=guards.safety(agent),
+            temperature=conversation.model_config().temperature,
         )
         generator = conversation.engine.model.generate(step)
         try:
@@ -284,13 +286,15 @@ class _AgentRun:
                     if streaming and part.text is not None and len(sent) == len(parts) - 1:
                         await self._turn.emit(part)
                         sent.append(part)
-        except TurnCancelled:
+        except (TurnCancelled, GatewayError) as error:
             if sent:
-                conversation.add_model(sent).interrupted = True
+                conversation.add_model(joined(sent)).interrupted = True
+                self._turn.broken_off = isinstance(error, GatewayError)
             raise
-        response = LlmResponse.from_parts(parts)
+        response = LlmResponse.from_parts(joined(parts))
         if streaming:
-            return await self._deal_with(response, sent, by_model=True, checked=True)
+            done = joined(sent)
+            return await self._deal_with(response, done, by_model=True, checked=True)
         event = Event(
             author=agent.display_name,
             invocation_id=conversation.invocation_id,

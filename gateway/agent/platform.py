@@ -79,6 +79,8 @@ class FunctionCall(_Value):
     id: str | None = None
     name: str | None = None
     args: dict[str, Any] | None = None
+    fault: str | None = Field(default=None, exclude=True, repr=False)
+    """Why the arguments cannot be read; the call is answered with this instead of being run."""
 
 
 class FunctionResponse(_Value):
@@ -97,6 +99,8 @@ class Part(_Value):
     function_call: FunctionCall | None = None
     function_response: FunctionResponse | None = None
     inline_data: Blob | None = None
+    kept: Any = Field(default=None, exclude=True, repr=False)
+    """What the model wants back beside this part, in its own form; nothing for app code."""
 
     @classmethod
     def from_text(cls, text: str) -> Part:

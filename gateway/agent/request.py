@@ -18,10 +18,8 @@ from gateway.agent.tools.execute import declaration
 
 def build_request(conversation: Conversation) -> LlmRequest:
     """The request of the next model step, before callbacks have seen it."""
-    agent = conversation.agent
-    model = agent.definition.model_settings.model
     return LlmRequest(
-        model=model or conversation.engine.app.definition.model_settings.model,
+        model=conversation.model_config().model,
         contents=conversation.history.contents(),
         config=GenerateContentConfig(
             system_instruction=Content(parts=[Part(text=conversation.system_instruction())]),

@@ -134,6 +134,7 @@ class Process:
             await self._stop.wait()
             server.close(code=1001, reason="the runtime is going away")
         await self._store.aclose()
+        await engine.model.aclose()
         await runner.aclose()
         watch.cancel()
         self._socket.unlink(missing_ok=True)

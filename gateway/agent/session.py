@@ -293,8 +293,9 @@ async def serve_link(
     came. `engine` saves building it again for each
     connection. Raises AppError where the app cannot run; a client's faults close the link.
     """
-    if engine is None:
-        engine = build_engine(app, settings, runner)
+    own = build_engine(app, settings, runner) if engine is None else None
+    engine = engine or own
+    assert engine is not None
     session: AgentSession | None = None
     sessions = store if store is not None else SessionStore(keep_s=0.0)
     try:
@@ -317,6 +318,8 @@ async def serve_link(
                 await sessions.close(session)
             elif session.detach(link):
                 sessions.keep(session)
+        if own is not None:
+            await own.model.aclose()
 
 
 async def _serve(session: AgentSession, link: Link) -> None:

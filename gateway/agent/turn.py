@@ -33,6 +33,8 @@ class Turn:
         self.index = index
         self.cancelled = False
         self.said_anything = False
+        self.broken_off = False
+        """The model failed in the middle of what it said."""
         self.end_metadata: dict[str, Any] | None = None
         """Set by `end_session`: the session ends after this turn."""
         self._send = send

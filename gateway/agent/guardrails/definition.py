@@ -10,7 +10,7 @@ from enum import Enum, auto
 from typing import Any
 
 from gateway import bidi
-from gateway.agent.app.models import App, CallbackKind, SourceCode
+from gateway.agent.app.models import App, CallbackKind, ModelConfig, SourceCode
 from gateway.agent.texts import source
 from gateway.errors import AppError
 
@@ -69,7 +69,7 @@ class Policy:
     fail_open: bool
     short_utterances: bool
     max_messages: int
-    model: str
+    model: ModelConfig
     attack: bool
     """True: about attempts to take the agent over, else about a policy of the house."""
 
@@ -190,7 +190,6 @@ def _policy(app: App, content: Mapping[str, Any], where: str) -> Policy:
     prompt = source(app, str(content.get("prompt") or ""), f"{where}:llmPolicy.prompt").text
     if not prompt.strip():
         raise _fault("the policy has no prompt", f"{where}:llmPolicy.prompt")
-    settings = bidi.get(content, "modelSettings")
     count = bidi.get(content, "maxConversationMessages")
     return Policy(
         prompt=prompt,
@@ -199,8 +198,18 @@ def _policy(app: App, content: Mapping[str, Any], where: str) -> Policy:
         fail_open=bidi.get(content, "failOpen") is True,
         short_utterances=bidi.get(content, "allowShortUtterance") is True,
         max_messages=count if isinstance(count, int) and count > 0 else DEFAULT_MESSAGES,
-        model=str(settings.get("model") or "") if isinstance(settings, Mapping) else "",
+        model=_model(bidi.get(content, "modelSettings")),
         attack=False,
+    )
+
+
+def _model(settings: Any) -> ModelConfig:
+    if not isinstance(settings, Mapping):
+        return ModelConfig()
+    temperature = settings.get("temperature")
+    return ModelConfig(
+        model=str(settings.get("model") or ""),
+        temperature=temperature if isinstance(temperature, int | float) else None,
     )
 
 
@@ -217,7 +226,7 @@ def _security(app: App, content: Mapping[str, Any], where: str) -> Policy:
         fail_open=bidi.get(content, "failOpen") is True,
         short_utterances=False,
         max_messages=DEFAULT_MESSAGES,
-        model="",
+        model=ModelConfig(),
         attack=True,
     )
 

@@ -142,10 +142,10 @@ class Guards:
     async def _generated(self, conversation: Conversation, prompt: str) -> str:
         """The model's own words; empty where it has none, or none that pass the filters."""
         instruction = f"{prompt}\n\n{_INSTEAD}" if prompt else _INSTEAD
-        model = conversation.agent.definition.model_settings.model
+        config = conversation.model_config()
         step = ModelStep(
             LlmRequest(
-                model=model or conversation.engine.app.definition.model_settings.model,
+                model=config.model,
                 contents=[
                     *conversation.history.contents(),
                     Content(role="user", parts=[Part(text=STOPPED)]),
@@ -158,6 +158,8 @@ class Guards:
             conversation.state,
             conversation.memory,
             purpose=Purpose.INSTEAD,
+            safety=self.safety(conversation.agent),
+            temperature=config.temperature,
         )
         text = ""
         try:

@@ -85,9 +85,9 @@ def _question(
     # The agent's words are not in the history yet; the user's are its last entry.
     if not by_user:
         spoken.append(Content(role="model", parts=[Part(text=text)]))
-    model = policy.model or conversation.agent.definition.model_settings.model
+    config = conversation.model_config(policy.model)
     request = LlmRequest(
-        model=model or conversation.engine.app.definition.model_settings.model,
+        model=config.model,
         contents=[content for content in spoken if content.parts],
         config=GenerateContentConfig(
             system_instruction=Content(parts=[Part(text=_FRAME.format(about=about, what=what))]),
@@ -102,4 +102,5 @@ def _question(
         purpose=Purpose.GUARDRAIL,
         about=guardrail.name,
         text=text,
+        temperature=config.temperature,
     )

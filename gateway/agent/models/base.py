@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Protocol
@@ -36,6 +36,28 @@ class ModelStep:
     """GUARDRAIL: the text to be judged."""
     safety: tuple[Mapping[str, Any], ...] = ()
     """`safetySettings` (category, threshold), for models that filter by themselves."""
+    temperature: float | None = None
+    """None: the model's own."""
+
+
+class Fragment(Part):
+    """A piece of text that the next one goes on with: together they are one part."""
+
+
+def joined(parts: Iterable[Part]) -> list[Part]:
+    """The parts with each run of fragments made one part."""
+    result: list[Part] = []
+    goes_on = False
+    for part in parts:
+        fragment = isinstance(part, Fragment)
+        if fragment and goes_on:
+            last = result[-1]
+            last.text = (last.text or "") + (part.text or "")
+            last.kept = part.kept or last.kept
+        else:
+            result.append(Part(text=part.text, kept=part.kept) if fragment else part)
+        goes_on = fragment
+    return result
 
 
 class Model(Protocol):
@@ -45,4 +67,8 @@ class Model(Protocol):
 
     def generate(self, step: ModelStep) -> AsyncGenerator[Part, None]:
         """The parts of the response, as they come. Raises RuntimeFailure where it cannot."""
+        ...
+
+    async def aclose(self) -> None:
+        """Give connections back; the last call."""
         ...

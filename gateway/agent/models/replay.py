@@ -104,6 +104,9 @@ class ReplayModel:
         for action in self._next(place):
             yield Part.model_validate_json(action.part)
 
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
     def _next(self, place: _Place) -> Iterator[_Action]:
         """The actions up to the next answer that the agent waits for."""
         if place.golden < 0:

@@ -59,6 +59,9 @@ class ScriptedModel:
             else:
                 yield _part(one, values)
 
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
     def _verdict(self, step: ModelStep) -> str:
         for rule in self._script.rules:
             if rule.guardrail == step.about and (rule.user is None or rule.user.search(step.text)):
