@@ -19,7 +19,7 @@ COMMON = {
 }
 RING_1 = {"audio", "call", "channels"}
 RING_2 = {"speech", "assets", "runtime", "records", "platforms", "services", "session", "ticker"}
-RING_3 = {"server", "simulate", "load", "console", "cli", "demo"}
+RING_3 = {"server", "simulate", "load", "console", "cli", "demo", "evaluate"}
 IMPURE = {"asyncio", "socket", "threading", "time", "subprocess", "aiohttp", "websockets", "picows"}
 
 

@@ -49,7 +49,7 @@ def examples(app: App, agent: Agent) -> str:
         entry = str(bidi.get(content, "entryAgent") or "").rsplit("/", 1)[-1]
         if content.get("invalid") is True or (entry and entry != agent.display_name):
             continue
-        text = "\n".join(_lines(content.get("messages") or ()))
+        text = "\n".join(conversation_lines(content.get("messages") or ()))
         size += len(text)
         if size > MAX_EXAMPLE_CHARS:
             break
@@ -60,7 +60,8 @@ def examples(app: App, agent: Agent) -> str:
     return "<examples>\n" + "\n".join(texts) + "\n</examples>"
 
 
-def _lines(messages: Iterable[Any]) -> Iterable[str]:
+def conversation_lines(messages: Iterable[Any]) -> Iterable[str]:
+    """Messages of the wire as a model reads them: words, calls, answers and hand-overs."""
     for message in messages:
         if not isinstance(message, Mapping):
             continue
@@ -85,7 +86,9 @@ def _words(chunk: Mapping[str, Any]) -> str:
     transfer = bidi.get(chunk, "agentTransfer")
     if isinstance(transfer, Mapping):
         return f"[hands over to {agent_name(transfer)}]"
-    return ""
+    payload = chunk.get("payload")
+    said = payload.get("transcript") if isinstance(payload, Mapping) else None
+    return said if isinstance(said, str) else ""
 
 
 def tool_name(value: Mapping[str, Any]) -> str:

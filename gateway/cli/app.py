@@ -1,4 +1,4 @@
-"""`voice-gateway app`: check, show, make, pack and unpack exported agent apps."""
+"""`voice-gateway app`: check, show, evaluate, make, pack and unpack exported agent apps."""
 
 from __future__ import annotations
 
@@ -16,22 +16,27 @@ from gateway.agent.app.files import FolderFiles, ZipFiles, open_files
 from gateway.agent.app.write import Format, refuse_full, root_name, write_folder
 from gateway.agent.app.zip import write_zip
 from gateway.cli.app_tree import app_data, app_tree
+from gateway.cli.evaluate import evaluate
 from gateway.cli.output import FAILED, progress, show_json
 from gateway.errors import AppError
 
 commands = typer.Typer(
     name="app",
-    help="""Check, show, make, pack and unpack exported agent apps.
+    help="""Check, show, evaluate, make, pack and unpack exported agent apps.
 
     voice-gateway app init my_app && voice-gateway app check my_app
 
     voice-gateway app show my_app.zip
+
+    voice-gateway app evaluate my_app
 
     voice-gateway app unpack my_app.zip my_app && voice-gateway app pack my_app my_app2.zip
     """,
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+commands.command()(evaluate)
 
 _NAME_LINE = "displayName: My Agent\n"
 

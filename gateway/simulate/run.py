@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,9 @@ END_S = 30.0
 SEED = 0
 """App code that leaves things to chance does so the same way in every run."""
 
+Observe = Callable[[float, Mapping[str, Any]], None]
+"""(seconds since the call began, a message of the agent)."""
+
 
 def linger_s(scenario: Scenario) -> float | None:
     """Whether the caller waits for the agent's end of the call; None: hangs up when all is said."""
@@ -71,9 +74,16 @@ class Simulator:
         self._apps: dict[Path, App] = {}
 
     def run(
-        self, scenario: Scenario, app_path: Path | None = None, channel: str | None = None
+        self,
+        scenario: Scenario,
+        app_path: Path | None = None,
+        channel: str | None = None,
+        observe: Observe | None = None,
     ) -> RunResult:
-        """Simulate one call and judge it. Raises ScenarioError, AppError, SimulationError."""
+        """Simulate one call and judge it. Raises ScenarioError, AppError, SimulationError.
+
+        `observe` is told each message of the agent and when in the call it came.
+        """
         app = self._app(app_path or scenario.app or self.settings.app or demo.APP_PATH)
         # Sockets and signals, the abstract rest, are what a virtual loop does not have.
         loop = VirtualLoop()  # type: ignore[abstract]
@@ -81,7 +91,7 @@ class Simulator:
         random.seed(SEED)
         try:
             with virtual_clock():
-                call = _Call(self, app, scenario, channel or scenario.channel)
+                call = _Call(self, app, scenario, channel or scenario.channel, observe)
                 try:
                     log = loop.run_until_complete(call.run())
                 finally:
@@ -162,7 +172,16 @@ class _Watch:
 class _Call:
     """One simulated call."""
 
-    def __init__(self, simulator: Simulator, app: App, scenario: Scenario, channel: str) -> None:
+    def __init__(
+        self,
+        simulator: Simulator,
+        app: App,
+        scenario: Scenario,
+        channel: str,
+        observe: Observe | None,
+    ) -> None:
+        self._observe = observe
+        self._start = 0.0
         self._simulator = simulator
         self._app = app
         self._scenario = scenario
@@ -263,7 +282,12 @@ class _Call:
         task = asyncio.get_running_loop().create_task(self._serve(far), name="agent")
         self._agents.add(task)
         task.add_done_callback(self._agents.discard)
-        return LateLink(near, self._scenario.latency.runtime_s)
+        observe = self._tell if self._observe is not None else None
+        return LateLink(near, self._scenario.latency.runtime_s, observe)
+
+    def _tell(self, message: Mapping[str, Any]) -> None:
+        assert self._observe is not None
+        self._observe(asyncio.get_running_loop().time() - self._start, message)
 
     async def _serve(self, far: MemoryLink) -> None:
         settings = self._simulator.settings
@@ -277,7 +301,7 @@ class _Call:
     ) -> None:
         """The platform's 20 ms clock, until one side has closed the socket."""
         loop = asyncio.get_running_loop()
-        start = loop.time()
+        start = self._start = loop.time()
         silence = bytes(far_side.in_format.pcm_frame_bytes)
         for message in far_side.open():
             live.message(message)

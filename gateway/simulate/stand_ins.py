@@ -79,11 +79,18 @@ class ScriptedRecogniser:
 class LateLink:
     """The gateway's end of an in-memory link to the agent; inputs arrive `latency_s` later.
 
-    Messages cross as JSON, so neither side can see the other's objects.
+    Messages cross as JSON, so neither side can see the other's objects. `observe` is told what
+    the agent says.
     """
 
-    def __init__(self, link: Link, latency_s: float) -> None:
+    def __init__(
+        self,
+        link: Link,
+        latency_s: float,
+        observe: Callable[[Mapping[str, Any]], None] | None = None,
+    ) -> None:
         self._link = link
+        self._observe = observe
         self._latency_s = latency_s
         self._on_the_way: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -110,6 +117,8 @@ class LateLink:
         if message is None:
             return None
         copy: dict[str, Any] = orjson.loads(orjson.dumps(message))
+        if self._observe is not None:
+            self._observe(copy)
         return copy
 
     async def aclose(self) -> None:

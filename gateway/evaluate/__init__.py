@@ -1,0 +1,1 @@
+"""Evaluations of an app: golden conversations and scenarios, run and compared."""
