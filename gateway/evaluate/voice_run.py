@@ -13,11 +13,23 @@ from gateway.evaluate.compare import Scorer, judge_turn, unreached
 from gateway.evaluate.observed import Observed, messages_of
 from gateway.evaluate.result import TurnResult
 from gateway.simulate.result import CallLog
-from gateway.simulate.scenario import Dtmf, Hangup, Say, Scenario, Step, WaitQuiet
+from gateway.simulate.scenario import (
+    Dtmf,
+    EventPattern,
+    Hangup,
+    Say,
+    Scenario,
+    Step,
+    WaitEvent,
+    WaitQuiet,
+)
 
 STARTS = frozenset(map(bidi.event_text, (bidi.SESSION_START, "sys.welcome", "welcome")))
 """Events that a call begins with by itself."""
 _ODD = re.compile(r"[^\w-]+")
+_PLATFORM = re.compile(r"</?(context|event|state_update)>")
+_PRESSED = re.compile(r"<context>user pressed ([0-9*#A-Da-d]+) on keypad\.</context>")
+_SILENCE = re.compile(r"<context>no user activity detected for \d+ seconds\.</context>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +58,8 @@ def refusal(golden: Golden) -> str:
 
 
 def _impossible(given: UserInput, first: bool) -> str:
+    if given.kind == "text" and _PLATFORM.search(given.value) and not _act(given, 0.0, False):
+        return "a caller cannot say what the platform says"
     if given.kind in ("text", "dtmf", "toolResponses"):
         return ""
     if given.kind == "variables":
@@ -65,7 +79,7 @@ def plan_call(evaluation: Evaluation, channel: str, wait_s: float, as_text: bool
     begins: list[int | None] = []
     variables: dict[str, Any] = {}
     for index, turn in enumerate(evaluation.golden.turns):
-        acts = [step for one in turn.inputs for step in _act(one, as_text)]
+        acts = [step for one in turn.inputs for step in _act(one, wait_s, as_text)]
         if index == 0 and acts:
             # The agent's greeting is no turn of this golden.
             steps.append(WaitQuiet(turn.line, wait_s))
@@ -87,9 +101,16 @@ def plan_call(evaluation: Evaluation, channel: str, wait_s: float, as_text: bool
     return Call(scenario, tuple(begins))
 
 
-def _act(given: UserInput, as_text: bool) -> list[Step]:
+def _act(given: UserInput, wait_s: float, as_text: bool) -> list[Step]:
     """What the caller does for an input; nothing where the call's begin stands for it."""
-    if given.kind == "text" and given.value.strip():
+    if given.kind == "text":
+        pressed = _PRESSED.fullmatch(given.value.strip())
+        if pressed is not None:
+            return [Dtmf(given.line, pressed[1].upper())]
+        if _SILENCE.fullmatch(given.value.strip()):
+            return [WaitEvent(given.line, EventPattern("inactivity"), wait_s)]
+        if _PLATFORM.search(given.value) or not given.value.strip():
+            return []
         return [Say(given.line, given.value, given.value if as_text else None)]
     if given.kind == "dtmf":
         return [Dtmf(given.line, given.value.upper())]

@@ -6,6 +6,7 @@ file and line. Keys that no run uses are left alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -18,6 +19,7 @@ from gateway.agent.app.models import App
 from gateway.errors import AppError
 
 MAX_SCENARIO_TURNS = 100
+_EVENT = re.compile(r"<event>([^<>]+)</event>")
 INPUTS = ("text", "dtmf", "event", "variables", "image", "blob", "audio", "toolResponses")
 
 
@@ -87,8 +89,11 @@ class UserInput:
         return answered and not self.message.get("willContinue", False)
 
     def __str__(self) -> str:
-        value = self.event or self.value
-        return str(value) if self.kind in ("text", "dtmf") else f"{self.kind} {value}"
+        if self.kind in ("text", "dtmf"):
+            return str(self.value)
+        if self.kind == "variables":
+            return f"variables {', '.join(self.value)}"
+        return f"event {self.event}" if self.event else self.kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,7 +444,9 @@ def _input(at: _At) -> UserInput:
     kind = at.one_of(INPUTS, "a userInput")
     value = at.at(kind)
     if kind in ("text", "dtmf"):
-        value.text()
+        named = _EVENT.fullmatch(value.text().strip())
+        if named is not None:
+            return UserInput("event", {"event": {"event": named[1]}}, value.line)
     elif kind == "event" and not value.at("event").text():
         raise value.wrong("input", "the event has no name", "event: {event: session start}")
     elif kind != "audio":

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from gateway.agent.app.check.tree import Object, Place, Tree
+from gateway.agent.app.evaluations import read_evaluations
 from gateway.agent.app.models import App
 from gateway.agent.app.read import read_files
 from gateway.agent.code import AppCode
@@ -54,6 +55,7 @@ def _pieces(tree: Tree, app: App) -> Iterator[tuple[Object | None, Callable[[], 
     yield None, partial(Routes, app)
     yield tree.app, partial(read_failure_handling, app)
     yield None, partial(AppCode, app)
+    yield None, partial(read_evaluations, app)
     if SCRIPT_FILE in tree.paths:
         script = tree.content(SCRIPT_FILE)
         if script is not None:
