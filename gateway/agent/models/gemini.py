@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 import aiohttp
-import google.auth
 from google import genai
 from google.auth import exceptions as auth
+from google.auth import identity_pool
 from google.genai import errors, types
+from google.oauth2 import credentials, service_account
 
 from gateway.agent.models.base import Fragment, ModelStep
 from gateway.agent.models.messages import Names, conversation, instruction_of
@@ -38,12 +40,33 @@ class GeminiModel(RemoteModel):
 
     def __init__(self, settings: ModelSettings, wanted: str) -> None:
         super().__init__(settings, wanted)
-        self._client = _client(settings)
+        if settings.api_key is None and not settings.project:
+            raise AppError(
+                "model.key",
+                "Gemini needs a key or a project",
+                where="model.api_key",
+                hint="set VOICE_GATEWAY_MODEL__API_KEY, or model.project for Vertex AI",
+            )
+        self._account = _credentials(settings)
+        self._session: aiohttp.ClientSession | None = None
+        self._client: genai.Client | None = None
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._client.aio.aclose()
-        self._client.close()
+        client, self._client = self._client, None
+        session, self._session = self._session, None
+        if client is not None:
+            await client.aio.aclose()
+            client.close()
+        if session is not None:
+            await session.close()
+
+    def _open(self) -> genai.Client:
+        if self._client is None:
+            # The deadlines are those of `RemoteModel`.
+            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None))
+            self._client = _client(self.settings, self._account, self._session)
+        return self._client
 
     async def ask(self, step: ModelStep, model: str) -> AsyncGenerator[Part | None, None]:
         """One streamed answer."""
@@ -51,7 +74,7 @@ class GeminiModel(RemoteModel):
         signs = _SIGNS.search(model) is not None
         reason = ""
         try:
-            stream = await self._client.aio.models.generate_content_stream(
+            stream = await self._open().aio.models.generate_content_stream(
                 model=model,
                 contents=[_content(c, names, signs) for c in conversation(step.request)],
                 config=self._config(step, names),
@@ -101,48 +124,51 @@ class GeminiModel(RemoteModel):
         )
 
 
-def _client(settings: ModelSettings) -> genai.Client:
+def _client(settings: ModelSettings, account: Any, session: aiohttp.ClientSession) -> genai.Client:
     options = types.HttpOptions(
         base_url=settings.url,
         extra_body=dict(settings.extra) or None,
         # One attempt: the client would wait for seconds between its own.
         retry_options=types.HttpRetryOptions(attempts=1),
+        aiohttp_client=session,
     )
     if settings.project:
         return genai.Client(
             vertexai=True,
             project=settings.project,
             location=settings.location,
-            credentials=_credentials(settings),
+            credentials=account,
             http_options=options,
         )
-    if settings.api_key is None:
-        raise AppError(
-            "model.key",
-            "Gemini needs a key or a project",
-            where="model.api_key",
-            hint="set VOICE_GATEWAY_MODEL__API_KEY, or model.project for Vertex AI",
-        )
-    key = settings.api_key.get_secret_value()
+    key = settings.api_key.get_secret_value() if settings.api_key is not None else None
     return genai.Client(vertexai=False, api_key=key, http_options=options)
 
 
 def _credentials(settings: ModelSettings) -> Any:
-    """The operator's key file; None: the client finds the machine's own."""
+    """Credentials of the operator's file; None: the client finds the machine's own."""
     if settings.credentials is None:
         return None
+    file = str(settings.credentials)
     try:
-        found, _ = google.auth.load_credentials_from_file(  # type: ignore[no-untyped-call]
-            str(settings.credentials), scopes=[SCOPE]
-        )
-    except (auth.GoogleAuthError, OSError, ValueError):
+        content = json.loads(settings.credentials.read_text(encoding="utf-8"))
+        kind = content.get("type") if isinstance(content, dict) else None
+        load = _LOADERS[kind]
+        return load(file, scopes=[SCOPE])
+    except (auth.GoogleAuthError, OSError, ValueError, KeyError):
         raise AppError(
             "model.credentials",
             "this is no file of Google credentials that can be read",
             where="model.credentials",
-            hint="give the JSON file of a service account or of workload identity",
+            hint=f"the JSON file of one of: {', '.join(_LOADERS)}",
         ) from None
-    return found
+
+
+_LOADERS: Mapping[Any, Any] = {
+    "service_account": service_account.Credentials.from_service_account_file,
+    "authorized_user": credentials.Credentials.from_authorized_user_file,
+    "external_account": identity_pool.Credentials.from_file,
+}
+"""Kind of the file → what reads it."""
 
 
 # ---- what is asked

@@ -52,7 +52,8 @@ class Service:
         self.replies.append(Reply(events=events, **more))
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        body = json.loads(await request.read())
+        data = await request.read()
+        body = json.loads(data) if "json" in request.content_type else data
         headers = {name.lower(): value for name, value in request.headers.items()}
         self.requests.append(Seen(request.path, dict(request.query), headers, body))
         if not self.replies:
