@@ -1,28 +1,36 @@
 """The replay model: an app with golden evaluations answers as these say, with no account.
 
-A user turn is matched with what users say in the goldens: first with the next turn of the golden
-that the conversation follows, then with the rest of it, then with all. What the golden expects of
-the agent in that turn is what the model says and calls; the tools and callbacks are the app's own.
+A user turn is matched with what users say in the goldens; the golden that the conversation follows
+is preferred, its next turn most of all. What the golden expects of the agent in that turn is what
+the model says and calls; the tools and callbacks are the app's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from gateway import bidi
-from gateway.agent.app.evaluations import Expectation, GoldenTurn, Kind, read_evaluations
+from gateway.agent.app.evaluations import (
+    Expectation,
+    GoldenTurn,
+    Kind,
+    UserInput,
+    read_evaluations,
+)
 from gateway.agent.app.models import END_SESSION, App
 from gateway.agent.likeness import likeness, words
 from gateway.agent.models.base import ModelStep, Purpose
-from gateway.agent.models.situation import Situation, situation_of
-from gateway.agent.platform import Part
+from gateway.agent.models.situation import Situation, pressed, read_input, situation_of
+from gateway.agent.platform import Content, Part
 from gateway.agent.prompt import agent_name, tool_name
 from gateway.errors import AppError
 
-ALIKE = 0.6
+ALIKE = 0.5
 """Likeness from which on what a user says counts as what a golden's user says."""
+NEXT, SAME = 0.2, 0.1
+"""What it counts for a turn to come next in the golden at hand, or to be in it at all."""
 UNKNOWN = "I am sorry, my recorded conversations have no answer to that."
 GREETING = "Hello. How can I help you?"
 _MEMORY = "replay"
@@ -42,8 +50,10 @@ class _Turn:
     """A golden turn as it is replayed."""
 
     said: tuple[str, ...]
-    events: tuple[str, ...]
+    events: frozenset[str]
     digits: str
+    contexts: tuple[str, ...]
+    """The words of what the platform says for the user."""
     actions: tuple[_Action, ...]
 
     def match(self, situation: Situation) -> float:
@@ -52,7 +62,10 @@ class _Turn:
             return float(self.digits == situation.digits)
         if situation.words:
             return likeness(self.said, words(situation.words))
-        return float(bool(set(self.events) & {bidi.event_text(e) for e in situation.events}))
+        if situation.events:
+            return float(bool(self.events & _events(situation.events)))
+        contexts = words(" ".join(situation.contexts))
+        return likeness(self.contexts, contexts) if contexts else 0.0
 
 
 @dataclass(slots=True)
@@ -120,24 +133,24 @@ class ReplayModel:
                 return
 
     def _find(self, situation: Situation, place: _Place) -> tuple[int, int] | None:
-        """The golden and the turn that fit the user's input; None: nothing is alike."""
-        if place.golden >= 0:
-            turns = self._goldens[place.golden]
-            following = place.turn + 1
-            if following < len(turns) and turns[following].match(situation) >= ALIKE:
-                return place.golden, following
-            best = max(range(len(turns)), key=lambda index: turns[index].match(situation))
-            if turns[best].match(situation) >= ALIKE:
-                return place.golden, best
-        places = [(g, t) for g, turns in enumerate(self._goldens) for t in range(len(turns))]
-        golden, turn = max(places, key=lambda at: self._goldens[at[0]][at[1]].match(situation))
-        fits = self._goldens[golden][turn].match(situation) >= ALIKE
-        return (golden, turn) if fits else None
+        """The golden and the turn that fit the user's input best; None: nothing is alike."""
+        best: tuple[int, int] | None = None
+        most = 0.0
+        for golden, turns in enumerate(self._goldens):
+            for index, turn in enumerate(turns):
+                alike = turn.match(situation)
+                if alike < ALIKE:
+                    continue
+                if golden == place.golden:
+                    alike += NEXT if index == place.turn + 1 else SAME
+                if alike > most:
+                    best, most = (golden, index), alike
+        return best
 
 
 def _unknown(situation: Situation) -> Iterator[Part]:
     """What to do where no golden has an answer."""
-    events = {bidi.event_text(name) for name in situation.events}
+    events = _events(situation.events)
     if bidi.event_text(bidi.REMOTE_DISCONNECTED) in events:
         yield Part.from_function_call(END_SESSION, {"reason": "caller hung up"})
     elif situation.words or situation.digits:
@@ -150,13 +163,30 @@ def _unknown(situation: Situation) -> Iterator[Part]:
 
 
 def _replayed(turn: GoldenTurn) -> _Turn:
-    inputs = turn.inputs
+    parts = [Part(text=text) for one in turn.inputs if (text := _as_read(one))]
+    said, events, contexts = read_input(Content(parts=parts, role="user"))
+    digits = pressed(contexts)
     return _Turn(
-        said=tuple(word for one in inputs if one.kind == "text" for word in words(one.value)),
-        events=tuple(bidi.event_text(one.event) for one in inputs if one.event),
-        digits="".join(one.value for one in inputs if one.kind == "dtmf"),
+        said=tuple(words(said)),
+        events=_events(events),
+        digits=digits,
+        contexts=() if digits else tuple(words(" ".join(contexts))),
         actions=tuple(_actions(turn)),
     )
+
+
+def _as_read(given: UserInput) -> str:
+    """The input as the model reads it."""
+    if given.kind == "dtmf":
+        return bidi.dtmf_text(given.value)
+    if given.event:
+        return bidi.event_text(given.event)
+    return str(given.value) if given.kind == "text" else ""
+
+
+def _events(names: Iterable[str]) -> frozenset[str]:
+    """Events by one spelling each."""
+    return frozenset(map(bidi.event_text, names))
 
 
 def _actions(turn: GoldenTurn) -> Iterator[_Action]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,9 +52,8 @@ def situation_of(step: ModelStep) -> Situation:
     # A transfer hands the open question over: the new agent answers the user, not the tool.
     new_input = not tools or set(tools) == {TRANSFER_TO_AGENT}
     last = inputs[-1] if inputs and new_input else None
-    words, events, contexts = _read(last)
-    last_words = next((w for c in reversed(inputs) if (w := _read(c)[0])), "")
-    digits = "".join(m[1] for text in contexts for m in _DTMF.finditer(text))
+    words, events, contexts = read_input(last)
+    last_words = next((w for c in reversed(inputs) if (w := read_input(c)[0])), "")
     prompt = ""
     if request.config is not None and request.config.system_instruction is not None:
         prompt = "\n".join(p.text for p in request.config.system_instruction.parts if p.text)
@@ -63,7 +62,7 @@ def situation_of(step: ModelStep) -> Situation:
         last_words=last_words,
         events=events,
         contexts=contexts,
-        digits=digits,
+        digits=pressed(contexts),
         tools=tools,
         prompt=substitute_dynamic(prompt, step.variables),
     )
@@ -84,7 +83,7 @@ def _has_response(content: Content) -> bool:
     return any(part.function_response is not None for part in content.parts)
 
 
-def _read(content: Content | None) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def read_input(content: Content | None) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Plain words, event names and context texts of one content."""
     words: list[str] = []
     tagged: dict[str, list[str]] = {"event": [], "context": [], "state_update": []}
@@ -96,6 +95,11 @@ def _read(content: Content | None) -> tuple[str, tuple[str, ...], tuple[str, ...
         if plain:
             words.append(plain)
     return " ".join(words), tuple(tagged["event"]), tuple(tagged["context"])
+
+
+def pressed(contexts: Iterable[str]) -> str:
+    """The keys that context texts tell of."""
+    return "".join(m[1] for text in contexts for m in _DTMF.finditer(text))
 
 
 def unwrapped(response: Any) -> Any:
