@@ -111,7 +111,7 @@ def init(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a small app to start from: two agents, a tool, two callbacks, a scenario.
+    """Write a small app to start from: two agents, a tool, two callbacks, evaluations.
 
     voice-gateway app init my_app
 
@@ -132,6 +132,7 @@ def init(
     typer.echo(f"✓ {path}: {written} files")
     progress(
         f"Next:\n  voice-gateway app check {path}\n"
+        f"  voice-gateway app evaluate {path}\n"
         f"  voice-gateway simulate {path}/scenarios/opening_hours.yaml\n"
         f"  voice-gateway serve --app {path}"
     )

@@ -56,6 +56,11 @@ def evaluate(path: Path, settings: Settings, options: Options, progress: Progres
     if options.channel != TEXT:
         side(options.channel)
     provider = provider_of(app, settings)
+    if provider == "replay":
+        progress(
+            "no model is configured: the goldens are replayed, so that only the app's code and "
+            "tools are put to the test"
+        )
     model = judge_model(app, settings)
     results = []
     with tempfile.TemporaryDirectory(prefix="voice-gateway-") as folder, asyncio.Runner() as runner:
