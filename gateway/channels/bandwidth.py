@@ -57,6 +57,7 @@ from gateway.channels.dialect import (
 )
 from gateway.channels.event_json import EventDecoder
 from gateway.channels.proofs import AuthorizationProof
+from gateway.channels.sip import is_sip
 from gateway.errors import ProtocolError
 from gateway.platform_settings import BandwidthSettings
 
@@ -260,7 +261,7 @@ def transfer(hook: Hook[BandwidthSettings]) -> WebAnswer:
         raise ProtocolError("protocol.form", "the address names no target", where="target")
     response = ElementTree.Element("Response")
     moved = ElementTree.SubElement(response, "Transfer")
-    by_sip = target.lower().startswith(("sip:", "sips:"))
+    by_sip = is_sip(target)
     called = ElementTree.SubElement(moved, "SipUri" if by_sip else "PhoneNumber")
     called.text = target if by_sip else target.removeprefix("tel:")
     return _xml(response)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import msgspec
 import orjson
@@ -68,6 +69,8 @@ CAPABILITIES: Final = Capabilities(
 )
 
 _RATES_HZ: Final = (8000, 16000, 24000)
+RATE: Final = "sample-rate"
+"""Field of the socket's query that asks for a rate."""
 
 
 class _Media(msgspec.Struct):
@@ -115,6 +118,8 @@ class ExotelChannel(Codec):
         super().__init__(CAPABILITIES)
         self._min_chunk_bytes = opening.settings.min_chunk_bytes
         self._expected_call_id = opening.expected_call_id
+        query = opening.request.query
+        self._query = {name: values[0] for name, values in query.items() if name != RATE}
         self._started = False
         self._stopped = False
         self._stream_sid = ""
@@ -181,7 +186,7 @@ class ExotelChannel(Codec):
         self._bytes_per_ms = audio.frame_bytes // FRAME_MS
         frames = -(-self._min_chunk_bytes // audio.frame_bytes)
         self._capabilities = replace(CAPABILITIES, min_message_ms=frames * FRAME_MS)
-        custom = start.custom_parameters or {}
+        custom = {**self._query, **(start.custom_parameters or {})}
         return Started(
             call_id=start.call_sid,
             channel_id=stream_sid,
@@ -243,8 +248,12 @@ def answer(hook: Hook[ExotelSettings]) -> WebAnswer:
     call_sid = value("CallSid")
     if not _CALL_SID.fullmatch(call_sid):
         raise ProtocolError("protocol.form", "the request names no call", where="CallSid")
-    url = f"{hook.media_url(call_sid)}?sample-rate={hook.settings.rate_hz}"
-    return WebAnswer(orjson.dumps({"url": url}), "application/json")
+    # Fields that the operator has named come back with the upgrade.
+    told = {name: value(name) for name in hook.settings.variables if value(name)}
+    query = urlencode({RATE: hook.settings.rate_hz, **told})
+    return WebAnswer(
+        orjson.dumps({"url": f"{hook.media_url(call_sid)}?{query}"}), "application/json"
+    )
 
 
 DIALECT: Final = Dialect(

@@ -31,6 +31,7 @@ from gateway.channels.base import (
     Transfer,
     Wire,
     first_text,
+    flat,
 )
 from gateway.channels.capabilities import DtmfOut, EndOut, Marks, MarksOnClear, TransferBy
 from gateway.channels.dialect import (
@@ -44,6 +45,7 @@ from gateway.channels.dialect import (
     Webhook,
 )
 from gateway.channels.proofs import AuthorizationProof
+from gateway.channels.sip import is_sip
 from gateway.errors import ProtocolError
 from gateway.platform_settings import JambonzSettings
 
@@ -111,7 +113,7 @@ def answer(hook: Hook[JambonzSettings]) -> WebAnswer:
     if not isinstance(call_sid, str) or not _CALL_SID.fullmatch(call_sid):
         raise ProtocolError("protocol.form", "the request names no call", where="call_sid")
     settings = hook.settings
-    listen = {
+    listen: dict[str, Any] = {
         "verb": "listen",
         "url": hook.media_url(call_sid),
         "mixType": "mono",
@@ -123,21 +125,28 @@ def answer(hook: Hook[JambonzSettings]) -> WebAnswer:
             "sampleRate": settings.out_rate_hz,
         },
     }
+    # Fields that the operator has named come back in the first message.
+    if told := {name: text for name, text in flat(body).items() if name in settings.variables}:
+        listen["metadata"] = told
     return _verbs(listen, {"verb": "hangup"})
 
 
 def transfer(hook: Hook[JambonzSettings]) -> WebAnswer:
-    """The verbs of a call that is handed on; the target stands in the query."""
+    """The verbs of a call that is handed on; the query holds the target and its SIP headers."""
     target = hook.request.query_value("target")
     if not target:
         raise ProtocolError("protocol.form", "no target is named", where="target")
-    if target.lower().startswith(("sip:", "sips:")):
+    if is_sip(target):
         to = {"type": "sip", "sipUri": target}
     elif target.startswith("user:"):
         to = {"type": "user", "name": target.removeprefix("user:")}
     else:
         to = {"type": "phone", "number": target.removeprefix("tel:")}
-    return _verbs({"verb": "dial", "target": [to]}, {"verb": "hangup"})
+    dial: dict[str, Any] = {"verb": "dial", "target": [to]}
+    query = hook.request.query
+    if headers := {f"X-{name}": query[name][0] for name in query if name != "target"}:
+        dial["headers"] = headers
+    return _verbs(dial, {"verb": "hangup"})
 
 
 def account(request: Request) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from gateway.channels.dialect import Bearer, CallRef, RestAuth, RestRequest
+from gateway.channels.sip import headers_of
 from gateway.platform_settings import JambonzSettings
 
 BASE_URL: Final = "https://jambonz.cloud/api"
@@ -48,7 +49,7 @@ class JambonzRest:
             return []
         hook = {
             "url": f"{settings.public_origin.rstrip('/')}{TRANSFER_PATH}"
-            f"?{urlencode({'target': target})}",
+            f"?{urlencode({'target': target, **headers_of(target, metadata)})}",
             "method": "POST",
         }
         if settings.password is not None:

@@ -65,6 +65,7 @@ from gateway.channels.dialect import (
 )
 from gateway.channels.event_json import EventDecoder
 from gateway.channels.plivo_proof import PlivoProof
+from gateway.channels.sip import is_sip
 from gateway.errors import ProtocolError
 from gateway.platform_settings import PlivoSettings
 
@@ -300,13 +301,15 @@ def _headers(told: Mapping[str, str]) -> str:
 
 
 def transfer(hook: Hook[PlivoSettings]) -> WebAnswer:
-    """XML that dials `target`: where a transfer has sent the call."""
+    """XML that dials `target`: where a transfer has sent the call; the rest are SIP headers."""
     target = hook.request.query_value("target")
     if not target:
         raise ProtocolError("protocol.form", "the address names no target", where="target")
     response = ElementTree.Element("Response")
-    dial = ElementTree.SubElement(response, "Dial")
-    by_sip = target.lower().startswith(("sip:", "sips:"))
+    told = {name: values[0] for name, values in hook.request.query.items() if name != "target"}
+    headers = _headers(told)
+    dial = ElementTree.SubElement(response, "Dial", {"sipHeaders": headers} if headers else {})
+    by_sip = is_sip(target)
     dialled = ElementTree.SubElement(dial, "User" if by_sip else "Number")
     dialled.text = target if by_sip else target.removeprefix("tel:")
     return _xml(response)

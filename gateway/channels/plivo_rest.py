@@ -7,6 +7,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from gateway.channels.dialect import Basic, CallRef, RestAuth, RestRequest
+from gateway.channels.sip import headers_of
 from gateway.platform_settings import PlivoSettings
 
 BASE_URL: Final = "https://api.plivo.com"
@@ -37,7 +38,8 @@ class PlivoRest:
         """On at our own page that dials; without a target or an origin there is none."""
         if not target or not self._origin:
             return []
-        url = f"{self._origin}{TRANSFER}?{urlencode({'target': target})}"
+        query = {"target": target, **headers_of(target, metadata)}
+        url = f"{self._origin}{TRANSFER}?{urlencode(query)}"
         told = {"legs": "aleg", "aleg_url": url, "aleg_method": "POST"}
         return [RestRequest("POST", self._path(call), json=told)]
 

@@ -266,7 +266,8 @@ def answer(hook: Hook[SignalWireSettings]) -> WebAnswer:
     call_sid = hook.request.form_value("CallSid")
     if not _CALL_SID.fullmatch(call_sid):
         raise ProtocolError("protocol.form", "the form names no call", where="CallSid")
-    parameters = {
+    parameters = {name: hook.request.form_value(name) for name in hook.settings.variables}
+    parameters |= {
         "callSid": call_sid,
         "from": hook.request.form_value("From"),
         "to": hook.request.form_value("To"),

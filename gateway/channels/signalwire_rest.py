@@ -11,6 +11,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from gateway.channels.dialect import Basic, CallRef, RestAuth, RestRequest
+from gateway.channels.sip import with_headers
 from gateway.platform_settings import SignalWireSettings
 
 TRANSFER: Final = "/signalwire/transfer"
@@ -40,7 +41,7 @@ class SignalWireRest:
         """On at our own page that dials; without a target or an origin there is none."""
         if not target or not self._origin:
             return []
-        url = f"{self._origin}{TRANSFER}?{urlencode({'target': target})}"
+        url = f"{self._origin}{TRANSFER}?{urlencode({'target': with_headers(target, metadata)})}"
         return [self._update(call, {"Url": url, "Method": "POST"})]
 
     def send_dtmf(self, call: CallRef, digits: str) -> Sequence[RestRequest]:

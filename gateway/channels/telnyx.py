@@ -41,6 +41,7 @@ from gateway.channels.base import (
     Transfer,
     Wire,
     first_text,
+    flat,
     given,
     key_of,
     text_only,
@@ -306,7 +307,8 @@ def texml(hook: Hook[TelnyxSettings]) -> WebAnswer:
     value = request.query_value if request.method == "GET" else request.form_value
     call_id = value("CallSid")
     _check_call(call_id, "CallSid")
-    parameters = {"callSid": call_id, "from": value("From"), "to": value("To")}
+    parameters = {name: value(name) for name in hook.settings.variables}
+    parameters |= {"callSid": call_id, "from": value("From"), "to": value("To")}
     # Without the mode only what the caller says is streamed; the default takes MP3.
     attributes = {"bidirectionalMode": "rtp", "bidirectionalCodec": hook.settings.codec}
     if hook.settings.codec == "L16":
@@ -322,12 +324,13 @@ def call_control(hook: Hook[TelnyxSettings]) -> WebAnswer:
         raise ProtocolError("protocol.json", "the body is no event", where="data") from None
     told = body.data
     call = told.payload
-    if told.event_type != "call.initiated" or call.direction != "incoming":
+    if told.event_type != "call.initiated" or call.get("direction") != "incoming":
         return WebAnswer(b"{}", "application/json")
-    _check_call(call.call_control_id, "call_control_id")
+    call_id = first_text(call, "call_control_id")
+    _check_call(call_id, "call_control_id")
     codec = hook.settings.codec
     answer: dict[str, Any] = {
-        "stream_url": hook.media_url(call.call_control_id),
+        "stream_url": hook.media_url(call_id),
         "stream_track": "inbound_track",
         "stream_codec": codec,
         "stream_bidirectional_mode": "rtp",
@@ -335,18 +338,18 @@ def call_control(hook: Hook[TelnyxSettings]) -> WebAnswer:
     }
     if codec == "L16":
         answer["stream_bidirectional_sampling_rate"] = hook.settings.rate_hz
-    request = telnyx_rest.action(call.call_control_id, "answer", answer)
+    named = {name: text for name, text in flat(call).items() if name in hook.settings.variables}
+    if named:
+        answer["custom_parameters"] = [
+            {"name": name, "value": text} for name, text in named.items()
+        ]
+    request = telnyx_rest.action(call_id, "answer", answer)
     return WebAnswer(b"{}", "application/json", requests=(request,))
-
-
-class _Call(msgspec.Struct):
-    call_control_id: str = ""
-    direction: str = ""
 
 
 class _Data(msgspec.Struct):
     event_type: str
-    payload: _Call = msgspec.field(default_factory=_Call)
+    payload: dict[str, Any] = {}
 
 
 class _Event(msgspec.Struct):

@@ -11,6 +11,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from gateway.channels.dialect import Bearer, CallRef, RestAuth, RestRequest
+from gateway.channels.sip import headers_of
 from gateway.platform_settings import TelnyxSettings
 
 BASE_URL: Final = "https://api.telnyx.com"
@@ -39,7 +40,12 @@ class TelnyxRest:
         """The action `transfer`; without a target there is nobody to call."""
         if not target:
             return []
-        return [action(call.call_id, "transfer", {"to": target.removeprefix("tel:")})]
+        told: dict[str, Any] = {"to": target.removeprefix("tel:")}
+        if headers := headers_of(target, metadata):
+            told["custom_headers"] = [
+                {"name": f"X-{name}", "value": text} for name, text in headers.items()
+            ]
+        return [action(call.call_id, "transfer", told)]
 
     def send_dtmf(self, call: CallRef, digits: str) -> Sequence[RestRequest]:
         """The action `send_dtmf`."""

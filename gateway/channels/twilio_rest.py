@@ -13,6 +13,7 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from gateway.channels.dialect import Basic, CallRef, RestAuth, RestRequest
+from gateway.channels.sip import with_headers
 from gateway.channels.twiml import dial
 from gateway.platform_settings import TwilioSettings
 
@@ -44,7 +45,7 @@ class TwilioRest:
         """`<Dial>` in place of the stream; without a target there is nobody to dial."""
         if not target:
             return []
-        return [self._update(call, {"Twiml": dial(target)})]
+        return [self._update(call, {"Twiml": dial(with_headers(target, metadata))})]
 
     def send_dtmf(self, call: CallRef, digits: str) -> Sequence[RestRequest]:
         """`<Play digits>` in place of the stream."""

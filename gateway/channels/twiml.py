@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 from xml.etree import ElementTree
 
+from gateway.channels.sip import is_sip
+
 MAX_PARAMETER_CHARS: Final = 499
 """Name and value together; the platform takes fewer than 500."""
 
@@ -31,7 +33,7 @@ def dial(target: str) -> str:
     """`<Response><Dial>` with a number, or a SIP address inside."""
     response = ElementTree.Element("Response")
     dialled = ElementTree.SubElement(response, "Dial")
-    if target.lower().startswith(("sip:", "sips:")):
+    if is_sip(target):
         ElementTree.SubElement(dialled, "Sip").text = target
     else:
         dialled.text = target.removeprefix("tel:")

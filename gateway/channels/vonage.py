@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -207,7 +208,7 @@ def answer(hook: Hook[VonageSettings]) -> WebAnswer:
         "type": "websocket",
         "uri": hook.media_url(uuid),
         "content-type": f"audio/l16;rate={hook.settings.rate_hz}",
-        "headers": _headers(told, uuid),
+        "headers": _headers(told, uuid, hook.settings.variables),
     }
     return _json([{"action": "connect", "endpoint": [endpoint]}])
 
@@ -223,10 +224,10 @@ def _told(request: Request) -> dict[str, str]:
     return flat(json_object(request.body))
 
 
-def _headers(told: dict[str, str], uuid: str) -> dict[str, str]:
+def _headers(told: dict[str, str], uuid: str, named: Iterable[str]) -> dict[str, str]:
     """What comes back in the first message: as much as the platform carries, the call first."""
     headers = {"uuid": uuid}
-    for name in ("from", "to", "conversation_uuid"):
+    for name in ("from", "to", *named, "conversation_uuid"):
         more = {**headers, name: told.get(name, "")}
         if more[name] and len(orjson.dumps(more)) <= MAX_HEADERS_BYTES:
             headers = more

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from gateway.channels.base import first_text
 from gateway.channels.dialect import Bearer, CallRef, RestAuth, RestRequest
 from gateway.channels.jwt import rsa_key, sign_rs256
+from gateway.channels.sip import headers_of, is_sip
 from gateway.platform_settings import VonageSettings
 
 BASE_URL: Final = "https://api.nexmo.com"
@@ -53,7 +54,10 @@ class VonageRest:
         """A new NCCO that connects the caller; without a target there is nobody to call."""
         if not target:
             return []
-        connect: dict[str, Any] = {"action": "connect", "endpoint": [endpoint_of(target)]}
+        endpoint = endpoint_of(target)
+        if headers := headers_of(target, metadata):
+            endpoint["headers"] = headers
+        connect: dict[str, Any] = {"action": "connect", "endpoint": [endpoint]}
         own_number = first_text(call.custom, "to").removeprefix("+")
         if own_number:
             connect["from"] = own_number
@@ -69,9 +73,9 @@ class VonageRest:
         ]
 
 
-def endpoint_of(target: str) -> dict[str, str]:
+def endpoint_of(target: str) -> dict[str, Any]:
     """Whom an NCCO connects to: a SIP address or a number in digits only."""
-    if target.lower().startswith(("sip:", "sips:")):
+    if is_sip(target):
         return {"type": "sip", "uri": target}
     return {"type": "phone", "number": target.removeprefix("tel:").removeprefix("+")}
 

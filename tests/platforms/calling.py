@@ -121,9 +121,9 @@ async def calling(
     """One call whose agent is there."""
     who = identity(dialect, **variables)
     endpoint = await found(dialect, access or Access(running.gateway.url), who)
+    before = len(running.agents)
     async with dial(endpoint) as client:
         caller = Caller(running, endpoint.platform, client)
-        before = len(running.agents)
         await caller.send(endpoint.platform.open())
         await until(lambda: len(running.agents) > before)
         yield caller

@@ -1,0 +1,48 @@
+"""Transfers to SIP addresses: what the agent says of the call travels in headers of the request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+MAX_HEADERS_CHARS: Final = 900
+"""Names and values together; platforms take about 1000."""
+
+
+def is_sip(target: str) -> bool:
+    """Whether a target is a SIP address, not a number."""
+    return target.lower().startswith(("sip:", "sips:"))
+
+
+def headers_of(target: str, metadata: Mapping[str, Any]) -> dict[str, str]:
+    """The `params` of an end of session that are text, numbers or truths, for a SIP target.
+
+    Names in letters, digits and hyphens, without the `X-` that headers of one's own begin with;
+    what is not plain ASCII is quoted as in an address. What does not fit is left out.
+    """
+    params = metadata.get("params")
+    if not is_sip(target) or not isinstance(params, Mapping):
+        return {}
+    found: dict[str, str] = {}
+    size = 0
+    for name, value in params.items():
+        if not isinstance(value, str | int | float):
+            continue
+        header = re.sub("[^A-Za-z0-9]+", "-", str(name)).strip("-").removeprefix("X-")
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if not (text.isascii() and text.isprintable()):
+            text = quote(text, safe=" ")
+        size += len(header) + len(text)
+        if header and text and size <= MAX_HEADERS_CHARS:
+            found[header] = text
+    return found
+
+
+def with_headers(target: str, metadata: Mapping[str, Any]) -> str:
+    """A SIP address with the headers in its query, as call instructions in XML take them."""
+    headers = {f"X-{name}": text for name, text in headers_of(target, metadata).items()}
+    if not headers:
+        return target
+    return f"{target}{'&' if '?' in target else '?'}{urlencode(headers, quote_via=quote)}"
