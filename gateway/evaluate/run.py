@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-import orjson
 
 from gateway.agent.app.evaluations import Evaluation, read_evaluations
 from gateway.agent.app.read import read_app
@@ -89,8 +88,8 @@ class _Stage:
         told = settings.runtime.model_copy(update={"diagnostics": True, "processes": 1})
         self._settings = settings.model_copy(update={"runtime": told})
         self._folder = folder
-        self._runtimes: dict[bytes, EmbeddedRuntime] = {}
-        self._simulators: dict[bytes, Simulator] = {}
+        self._runtimes: dict[str, EmbeddedRuntime] = {}
+        self._simulators: dict[str, Simulator] = {}
 
     def _with(self, evaluation: Evaluation, fakes: bool) -> Settings:
         """The settings under which the evaluation's own mocks answer."""
@@ -125,8 +124,8 @@ class _Stage:
         await asyncio.gather(*(runtime.aclose() for runtime in self._runtimes.values()))
 
 
-def _key(evaluation: Evaluation, fakes: bool) -> bytes:
-    return orjson.dumps([mocked_calls(evaluation), fakes], default=str)
+def _key(evaluation: Evaluation, fakes: bool) -> str:
+    return json.dumps([mocked_calls(evaluation), fakes])
 
 
 class _Run:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
-
-import orjson
 
 MAX_SHOWN_CHARS = 200
 _ENDS = " \t\r\n.,;:!?"
@@ -59,5 +58,5 @@ def differences(expected: Any, actual: Any, path: str = "") -> Iterator[str]:
 
 def shown(value: Any) -> str:
     """A value as JSON, cut where it is long."""
-    text = orjson.dumps(value, default=str).decode()
+    text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"

@@ -451,6 +451,7 @@ def _input(at: _At) -> UserInput:
         raise value.wrong("input", "the event has no name", "event: {event: session start}")
     elif kind != "audio":
         value.mapping()
+    _check_wire(value)
     message = {kind: value.value}
     if at.at("willContinue").flag():
         message["willContinue"] = True
@@ -471,6 +472,7 @@ def _expectation(at: _At, similarity: bool) -> Expectation:
         value.flag()
     else:
         value.mapping()
+        _check_wire(value)
     if kind is Kind.AGENT_TRANSFER:
         _target(value)
     elif kind in (Kind.TOOL_CALL, Kind.TOOL_RESPONSE, Kind.MOCK_TOOL_RESPONSE):
@@ -497,6 +499,14 @@ def _expectation(at: _At, similarity: bool) -> Expectation:
         similarity=_enabled(own, similarity),
         arguments_threshold=_arguments(at.at("expectationLevelMetricsThresholdsOverride")),
     )
+
+
+def _check_wire(at: _At) -> None:
+    """What is sent to the agent, or by it, must fit into the JSON of the wire."""
+    try:
+        bidi.dump({"": at.value})
+    except TypeError as error:
+        raise at.wrong("value", f"this cannot be sent: {error}") from None
 
 
 def _check_tool(at: _At) -> None:

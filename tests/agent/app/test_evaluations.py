@@ -1,0 +1,218 @@
+"""Evaluations are read with their lines; what cannot be run is refused with file and line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.agent.app import read_app
+from gateway.agent.app.check import check_app
+from gateway.agent.app.evaluations import (
+    Comparison,
+    Kind,
+    Suite,
+    Thresholds,
+    UserGoal,
+    UserInput,
+    has_goldens,
+    read_evaluations,
+)
+from gateway.errors import AppError
+from tests.agent.made import made_app, make_app
+
+FILE = "evaluations/E/E.yaml"
+
+
+def read(folder: Path, text: str, app: dict[str, Any] | None = None, **files: Any) -> Suite:
+    return read_evaluations(made_app(folder, app=app, files={FILE: text, **files}))
+
+
+def test_inputs_and_expectations_come_in_their_order(tmp_path: Path) -> None:
+    suite = read(
+        tmp_path,
+        """
+displayName: Greeting
+tags: [smoke]
+golden:
+  turns:
+    - steps:
+        - userInput: {variables: {a: 1}}
+        - userInput: {text: "<event>session start</event>"}
+        - userInput: {text: "Hel", willContinue: true}
+        - expectation: {note: n, comparisonType: CONTAINS, agentResponse: {chunks: [{text: x}]}}
+        - agentTransfer: {targetAgent: projects/p/locations/l/apps/a/agents/Care}
+""",
+    )
+    [evaluation] = suite.evaluations.values()
+    assert (evaluation.name, evaluation.file, evaluation.line) == ("Greeting", FILE, 4)
+    assert evaluation.golden is not None
+    [turn] = evaluation.golden.turns
+    variables, event, text = turn.inputs
+    assert (variables.kind, variables.complete) == ("variables", False)
+    # An event as text is the event.
+    assert event == UserInput("event", {"event": {"event": "session start"}}, 8)
+    assert (text.message, text.complete) == ({"text": "Hel", "willContinue": True}, False)
+    [expectation] = turn.expectations
+    assert expectation.kind is Kind.AGENT_RESPONSE
+    assert expectation.comparison is Comparison.CONTAINS
+    assert (expectation.note, expectation.line) == ("n", 10)
+
+
+def test_snake_case_is_read_too(tmp_path: Path) -> None:
+    suite = read(
+        tmp_path,
+        """
+golden:
+  turns:
+    - steps:
+        - user_input: {dtmf: "1"}
+        - expectation: {no_tool_calls: true, skip_evaluation: true}
+""",
+    )
+    golden = suite.evaluations["E"].golden
+    assert golden is not None
+    assert golden.turns[0].inputs[0].value == "1"
+    assert golden.turns[0].expectations[0].skip
+
+
+def test_thresholds_of_the_app_the_evaluation_and_the_turn_override_one_another(
+    tmp_path: Path,
+) -> None:
+    suite = read(
+        tmp_path,
+        """
+evaluationMetricsThresholdOverride:
+  goldenEvaluationMetricsThresholds:
+    expectationLevelMetricsThresholds: {toolInvocationParameterCorrectnessThreshold: 0.5}
+golden:
+  turns:
+    - steps: []
+    - turnLevelMetricsThresholdsOverride: {semanticSimilaritySuccessThreshold: 4}
+      steps:
+        - expectation:
+            toolCall: {tool: t}
+            expectationLevelMetricsThresholdsOverride:
+              toolInvocationParameterCorrectnessThreshold: 0
+""",
+        app={
+            "evaluationMetricsThresholds": {
+                "goldenEvaluationMetricsThresholds": {
+                    "turnLevelMetricsThresholds": {
+                        "semanticSimilaritySuccessThreshold": 2,
+                        "overallToolInvocationCorrectnessThreshold": 0.75,
+                    },
+                    "toolMatchingSettings": {"extraToolCallBehavior": "ALLOW"},
+                }
+            }
+        },
+    )
+    golden = suite.evaluations["E"].golden
+    assert golden is not None
+    first, second = golden.turns
+    assert first.thresholds == Thresholds(2, 0.75, 0.5, extra_calls_fail=False)
+    assert second.thresholds == Thresholds(4, 0.75, 0.5, extra_calls_fail=False)
+    assert second.expectations[0].arguments_threshold == 0
+
+
+def test_the_defaults_are_the_platforms() -> None:
+    assert Thresholds() == Thresholds(3, 1.0, 1.0, extra_calls_fail=True)
+
+
+def test_a_scenario_with_its_criteria(tmp_path: Path) -> None:
+    suite = read(
+        tmp_path,
+        """
+scenario:
+  task: Buy a ticket.
+  userFacts: [{name: seat, value: window}]
+  rubrics: [It is friendly.]
+  taskCompletionBehavior: TASK_REJECTED
+  evaluationExpectations: [projects/p/evaluationExpectations/Polite]
+  scenarioExpectations:
+    - toolExpectation: {expectedToolCall: {tool: buy}, mockToolResponse: {response: {ok: true}}}
+""",
+        **{
+            "evaluationExpectations/P/P.yaml": "displayName: Polite\nllmCriteria: {prompt: Kind?}\n"
+        },
+    )
+    evaluation = suite.evaluations["E"]
+    assert evaluation.scenario is not None
+    assert evaluation.scenario.facts == {"seat": "window"}
+    assert evaluation.scenario.max_turns == 100
+    assert evaluation.scenario.goal is UserGoal.REJECTED
+    assert evaluation.scenario.expectations[0].mock == {"response": {"ok": True}}
+    assert [(one.name, one.prompt) for one in evaluation.criteria] == [("Polite", "Kind?")]
+
+
+def test_datasets_name_their_members_and_members_name_their_datasets(tmp_path: Path) -> None:
+    golden = "golden: {turns: [{steps: []}]}\n"
+    suite = read(
+        tmp_path,
+        golden,
+        **{
+            "evaluations/F/F.yaml": "evaluationDatasets: [Night]\n" + golden,
+            "evaluationDatasets/Night/Night.yaml": "evaluations: [E]\n",
+        },
+    )
+    assert suite.datasets == {"Night": ("E", "F")}
+
+
+STEPS = "golden:\n  turns:\n    - steps:\n        - "
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line"),
+    [
+        ("displayName: x\n", "step", 1),
+        ("golden: {}\nscenario: {}\n", "step", 1),
+        ("golden:\n  turns: []\n", "empty", 1),
+        ("golden:\n  turns: 5\n", "type", 2),
+        (STEPS + "userInput: {}\n", "step", 4),
+        (STEPS + "userInput: {text: a, dtmf: '1'}\n", "step", 4),
+        (STEPS + "userInput: {text: 5}\n", "type", 4),
+        (STEPS + "userInput: {event: {name: x}}\n", "input", 4),
+        (STEPS + "userInput: {variables: {x: 99999999999999999999}}\n", "value", 4),
+        (STEPS + "agentTransfer: {x: y}\n", "transfer", 4),
+        (STEPS + "expectation: {note: x}\n", "step", 4),
+        (STEPS + "expectation: {toolCall: {args: {}}}\n", "tool", 4),
+        (STEPS + "expectation:\n            comparisonType: NEAR\n            noToolCalls: true\n",
+         "comparison", 5),
+        (STEPS + "expectation: {noToolCalls: 1}\n", "type", 4),
+        (STEPS + "{}\n", "step", 4),
+        ("golden:\n  turns: [{}]\n  evaluationExpectations: [None]\n", "reference", 3),
+        ("scenario: {rubrics: []}\n", "task", 1),
+        ("scenario:\n  task: x\n  maxTurns: 101\n", "range", 3),
+        ("scenario:\n  task: x\n  scenarioExpectations: [{}]\n", "step", 3),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_run_names_file_and_line(
+    tmp_path: Path, text: str, code: str, line: int
+) -> None:
+    with pytest.raises(AppError) as caught:
+        read(tmp_path, text)
+    assert (caught.value.code, caught.value.where) == (f"evaluation.{code}", f"{FILE}:{line}")
+
+
+def test_a_dataset_of_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(AppError) as caught:
+        read(
+            tmp_path,
+            "golden: {turns: [{}]}\n",
+            **{"evaluationDatasets/D/D.yaml": "displayName: D\nevaluations:\n  - E\n  - F\n"},
+        )
+    assert caught.value.where == "evaluationDatasets/D/D.yaml:4"
+
+
+def test_app_check_reports_it(tmp_path: Path) -> None:
+    app = make_app(tmp_path, files={FILE: STEPS + "userInput: {text: 5}\n"})
+    [problem] = [p for p in check_app(app).problems if p.code.startswith("evaluation.")]
+    assert (problem.file, problem.line) == (FILE, 4)
+
+
+def test_whether_an_app_has_goldens(tmp_path: Path) -> None:
+    app = make_app(tmp_path, files={FILE: "scenario: {task: x}\n"})
+    assert not has_goldens(read_app(app))
+    (app / FILE).write_text("golden: {turns: [{}]}\n")
+    assert has_goldens(read_app(app))
