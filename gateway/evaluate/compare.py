@@ -36,12 +36,11 @@ async def judge_turn(
 ) -> TurnResult:
     """The verdict on a turn. `variables`: all that are known to have changed by its end."""
     judged = [one for one in turn.expectations if one.kind is not Kind.MOCK_TOOL_RESPONSE]
-    calls = _Calls(turn.thresholds, observed.calls)
+    calls = _Calls(turn.thresholds, observed.calls, judged)
     spoken = dict(_segments(judged, observed.texts))
     lines = []
     for one in judged:
         if one.skip:
-            calls.match(one)
             lines.append(Line(Verdict.SKIPPED, title(one), line=one.line))
         elif one.kind is Kind.AGENT_RESPONSE:
             lines += await _response(one, spoken.get(id(one), ""), observed, turn, scorer)
@@ -204,30 +203,37 @@ class _Match:
 class _Calls:
     """Expected calls against those that were made; each call is used once."""
 
-    def __init__(self, thresholds: Thresholds, made: Sequence[ToolCall]) -> None:
+    def __init__(
+        self,
+        thresholds: Thresholds,
+        made: Sequence[ToolCall],
+        expectations: Sequence[Expectation],
+    ) -> None:
         self._thresholds = thresholds
         self._left = list(made)
-        self._forbidden = False
+        self._matches: dict[int, _Match] = {}
+        self._forbidden = any(e.kind is Kind.NO_TOOL_CALLS and e.value for e in expectations)
         self._wrong: list[Line] = []
         self._right = 0
+        # What is wholly right first, so that a wrong expectation does not take its call.
+        for least in (1.0, 0.0):
+            for one in expectations:
+                if one.kind is Kind.TOOL_CALL and id(one) not in self._matches:
+                    self._take(one, least)
 
-    def match(self, one: Expectation) -> _Match | None:
-        """Take the best call for an expectation; None where the tool was not called."""
-        if one.kind is Kind.NO_TOOL_CALLS and one.value:
-            self._forbidden = True
-        if one.kind is not Kind.TOOL_CALL:
-            return None
+    def _take(self, one: Expectation, least: float) -> None:
+        """Take the best call for an expectation that has at least this share of its arguments."""
         name, args = attribute_name(tool_name(one.value)), one.value.get("args") or {}
-        found = [c for c in self._left if attribute_name(c.name) == name]
-        best = max(found, key=lambda call: share_right(args, call.args), default=None)
-        if best is None:
-            return None
-        self._left.remove(best)
-        return _Match(best, share_right(args, best.args))
+        found = [_Match(c, share_right(args, c.args)) for c in self._left if _named(c, name)]
+        best = max(found, key=lambda match: match.share, default=None)
+        if best is not None and best.share >= least:
+            self._matches[id(one)] = best
+            # By identity: equal calls may have been made several times.
+            self._left = [call for call in self._left if call is not best.call]
 
     def judge(self, one: Expectation) -> Line:
         """The verdict on an expected call."""
-        match = self.match(one)
+        match = self._matches.get(id(one))
         args = one.value.get("args") or {}
         least = one.arguments_threshold
         least = self._thresholds.arguments if least is None else least
@@ -269,6 +275,10 @@ class _Calls:
             else line
             for line in lines
         ]
+
+
+def _named(call: ToolCall, name: str) -> bool:
+    return attribute_name(call.name) == name
 
 
 def share_right(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> float:
