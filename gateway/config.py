@@ -358,11 +358,12 @@ class ModelSettings(Section):
     `{reasoning_effort: low}` or `{generationConfig: {thinkingConfig: {thinkingBudget: 0}}}`."""
 
     def for_runtime(self) -> dict[str, Any]:
-        """JSON with the key in it; only for the runtime's own environment."""
+        """JSON with the key in it; only for the runtime's own process."""
         plain = self.model_dump(mode="json")
         plain["api_key"] = self.api_key.get_secret_value() if self.api_key is not None else None
-        # The runtime's environment is clean: app code must not find the file there.
-        plain["credentials"] = plain["credentials"] or os.environ.get(CREDENTIALS_VARIABLE)
+        if self.project:
+            # The runtime's environment is clean: app code must not find the file there.
+            plain["credentials"] = plain["credentials"] or os.environ.get(CREDENTIALS_VARIABLE)
         return plain
 
 
@@ -400,7 +401,7 @@ class ToolSettings(Section):
     """A MockConfig (YAML or JSON): answers for tools, by name and arguments."""
 
     def for_runtime(self) -> dict[str, Any]:
-        """JSON with the secrets in it; only for the runtime's own environment."""
+        """JSON with the secrets in it; only for the runtime's own process."""
         plain = self.model_dump(mode="json")
         plain["secrets"] = {name: value.get_secret_value() for name, value in self.secrets.items()}
         return plain

@@ -7,8 +7,9 @@ takes no new sessions and will leave after its last, `{"event": "failed", "code"
 "where", "hint"}` before it leaves with status 2. Logs are JSON lines on standard error. Whatever
 app code writes to its standard output or error becomes a log line, too.
 
-Its settings come as JSON in the environment variable VOICE_GATEWAY_AGENT, so that no other user
-of the machine can read them in the list of processes. It leaves when its parent process is gone.
+Its settings come as JSON on standard input: keys and secrets among them stand neither in the list
+of processes nor in the environment, where app code would find them. It leaves when its parent
+process is gone.
 """
 
 from __future__ import annotations
@@ -46,7 +47,6 @@ from gateway.errors import GatewayError
 
 log = logging.getLogger("gateway.agent")
 
-SETTINGS_VARIABLE = "VOICE_GATEWAY_AGENT"
 PARENT_CHECK_S = 1.0
 MAX_MESSAGE_BYTES = 16 << 20
 STACK_BYTES = 4 << 20
@@ -244,14 +244,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--app", type=Path, required=True, help="folder or zip of the app")
     options = parser.parse_args(arguments)
     control = _separate_output()
-    given = os.environ.get(SETTINGS_VARIABLE, "{}")
+    given = "" if sys.stdin.isatty() else sys.stdin.read()
     for name in [name for name in os.environ if name.startswith("VOICE_GATEWAY_")]:
         del os.environ[name]
     os.umask(0o077)
     # The media process shares the machine, and its frames cannot wait.
     yield_to_media()
     try:
-        settings = Settings.model_validate_json(given)
+        settings = Settings.model_validate_json(given or "{}")
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(str(part) for part in problem["loc"])

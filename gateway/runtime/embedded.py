@@ -174,15 +174,6 @@ class EmbeddedRuntime:
         self._started += 1
         socket = os.path.join(self._folder, f"runtime-{self._started}.sock")
         environment = {k: v for k, v in os.environ.items() if k in KEPT_ENVIRONMENT}
-        environment["VOICE_GATEWAY_AGENT"] = orjson.dumps(
-            {
-                "runtime": self._settings.runtime.model_dump(mode="json"),
-                "model": self._settings.model.for_runtime(),
-                "call": self._settings.call.model_dump(mode="json"),
-                "tools": self._settings.tools.for_runtime(),
-                "log": self._settings.log.model_dump(mode="json"),
-            }
-        ).decode()
         child = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -191,12 +182,15 @@ class EmbeddedRuntime:
             socket,
             "--app",
             str(self._app),
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             env=environment,
             limit=LINE_LIMIT,
             start_new_session=True,
         )
+        assert child.stdin is not None
+        child.stdin.write(self._told())
+        child.stdin.close()
         process = _Process(child, socket)
         try:
             await asyncio.wait_for(self._until_ready(process), START_S)
@@ -217,6 +211,19 @@ class EmbeddedRuntime:
             self._changed.notify_all()
         log.info("runtime process ready", pid=child.pid)
         return process
+
+    def _told(self) -> bytes:
+        """The settings that a process needs, its secrets among them."""
+        settings = self._settings
+        return orjson.dumps(
+            {
+                "runtime": settings.runtime.model_dump(mode="json"),
+                "model": settings.model.for_runtime(),
+                "call": settings.call.model_dump(mode="json"),
+                "tools": settings.tools.for_runtime(),
+                "log": settings.log.model_dump(mode="json"),
+            }
+        )
 
     async def _until_ready(self, process: _Process) -> None:
         while True:

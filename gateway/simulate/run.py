@@ -14,6 +14,7 @@ from typing import Any
 
 from gateway import demo
 from gateway.agent.app import App, read_app
+from gateway.agent.build import build_engine
 from gateway.agent.link import MemoryLink, memory_links
 from gateway.agent.session import serve_link
 from gateway.assets import AudioAssets, run_inline
@@ -41,6 +42,7 @@ from gateway.simulate.stand_ins import LateLink, LateSynthesiser, ScriptedRecogn
 from gateway.simulate.view import CallView
 from gateway.simulate.virtual_code import EPOCH_S, VirtualCodeRunner, virtual_clock
 from gateway.simulate.virtual_loop import SimulationError, VirtualLoop
+from gateway.simulate.waited_model import waited
 from gateway.speech import inline
 from gateway.speech.base import SpeechServices
 from gateway.ticker import Ticker
@@ -292,7 +294,15 @@ class _Call:
     async def _serve(self, far: MemoryLink) -> None:
         settings = self._simulator.settings
         try:
-            await serve_link(far, self._app, settings, self._code, channel=self._channel)
+            engine = build_engine(self._app, settings, self._code)
+            model = waited(engine.model)
+            try:
+                engine = replace(engine, model=model)
+                await serve_link(
+                    far, self._app, settings, self._code, engine=engine, channel=self._channel
+                )
+            finally:
+                await model.aclose()
         finally:
             await far.aclose()
 

@@ -16,7 +16,6 @@ import pytest
 from websockets.asyncio.client import ClientConnection, unix_connect
 from websockets.exceptions import ConnectionClosed
 
-from gateway.agent.serve import SETTINGS_VARIABLE
 from tests.agent.talk import APPS, parse_with_protos
 
 WAIT_S = 20.0
@@ -96,10 +95,14 @@ async def _runtime(
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", "gateway.agent.serve", "--socket", str(socket), "--app", str(app)),
+        stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, SETTINGS_VARIABLE: json.dumps(settings), "VOICE_GATEWAY_X": "secret"},
+        env={**os.environ, "VOICE_GATEWAY_X": "secret"},
     )
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(settings).encode())
+    process.stdin.close()
     try:
         yield Runtime(process, socket)
     finally:

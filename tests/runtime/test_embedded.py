@@ -142,8 +142,9 @@ async def test_a_replacement_that_still_starts_ends_with_the_pool() -> None:
 async def test_the_environment_of_app_code_holds_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VOICE_GATEWAY_AUTH__TOKENS", '["hunter2"]')
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/secret.json")
-    async with embedded("tools") as runtime:
+    flags = ("model.api_key=hunter3", "tools.secrets={KEY: hunter4}")
+    async with embedded("tools", *flags) as runtime:
         (pid,) = runtime.pids
         environment = Path(f"/proc/{pid}/environ").read_bytes()
-    assert b"hunter2" not in environment
+    assert b"hunter" not in environment
     assert b"/secret.json" not in environment

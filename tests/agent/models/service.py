@@ -18,7 +18,10 @@ STREAM = "text/event-stream"
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer: events of a stream, or a body. An `asyncio.Event` among them is waited for."""
+    """One answer: events of a stream, or a body.
+
+    Among the events an `asyncio.Event` is waited for, and a float is a pause in seconds.
+    """
 
     events: Sequence[Any] = ()
     status: int = 200
@@ -69,6 +72,8 @@ class Service:
             for event in reply.events:
                 if isinstance(event, asyncio.Event):
                     await event.wait()
+                elif isinstance(event, float):
+                    await asyncio.sleep(event)
                 else:
                     text = event if isinstance(event, str) else f"data: {json.dumps(event)}\n\n"
                     await response.write(text.encode())
