@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from rich.console import RenderableType
@@ -18,6 +19,8 @@ STYLES = {
     Verdict.SKIPPED: "dim",
 }
 MAX_USER_CHARS = 60
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""What an agent may say and a terminal would obey."""
 
 
 def report_table(report: Report) -> Table:
@@ -32,17 +35,20 @@ def report_table(report: Report) -> Table:
 
 
 def _rows(result: EvaluationResult) -> Iterator[tuple[Text, RenderableType]]:
-    title = Text(result.name, style="bold")
+    title = Text(_plain(result.name), style="bold")
     title.append(f"  {result.where}", style="not bold dim")
     yield _mark(result.verdict), title
     if result.reason:
         yield Text(), Padding(Text(result.reason, style=STYLES[Verdict.NOT_RUN]), _indent(1))
     for number, turn in enumerate(result.turns, 1):
         user = turn.user if len(turn.user) <= MAX_USER_CHARS else f"{turn.user[:MAX_USER_CHARS]}…"
-        row = Text.assemble(f"{number}. ", _mark(turn.verdict), f" {user}")
+        row = Text.assemble(f"{number}. ", _mark(turn.verdict), _plain(f" {user}"))
         yield Text(), Padding(row, _indent(1))
         if turn.understood and turn.verdict is Verdict.FAILED:
-            yield Text(), Padding(Text(f"understood: {turn.understood}", style="dim"), _indent(2))
+            yield (
+                Text(),
+                Padding(Text(_plain(f"understood: {turn.understood}"), style="dim"), _indent(2)),
+            )
         yield from _lines(turn.lines, result)
     yield from _lines(result.whole, result, every=True)
 
@@ -54,12 +60,16 @@ def _lines(
     for line in lines:
         if not every and line.verdict in (Verdict.PASSED, Verdict.SKIPPED):
             continue
-        row = Text.assemble(_mark(line.verdict), f" {line.text}")
+        row = Text.assemble(_mark(line.verdict), _plain(f" {line.text}"))
         if line.line:
             row.append(f"  {result.file}:{line.line}", style="dim")
         yield Text(), Padding(row, _indent(2))
         for difference in line.difference:
-            yield Text(), Padding(Text(difference), _indent(3))
+            yield Text(), Padding(Text(_plain(difference)), _indent(3))
+
+
+def _plain(text: str) -> str:
+    return _CONTROL.sub("\ufffd", text)
 
 
 def _indent(level: int) -> tuple[int, int, int, int]:

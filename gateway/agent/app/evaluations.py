@@ -14,7 +14,7 @@ from typing import Any
 
 from gateway import bidi
 from gateway.agent.app.document import Document
-from gateway.agent.app.layout import display_name, object_files
+from gateway.agent.app.layout import app_file, display_name, object_files
 from gateway.agent.app.models import App
 from gateway.errors import AppError
 
@@ -292,8 +292,8 @@ def read_evaluations(app: App) -> Suite:
     definition = app.definition.model_extra or {}
     base = _app_thresholds(_of_app(app, "evaluationMetricsThresholds"))
     criteria = {
-        name: str((bidi.get(content, "llmCriteria") or {}).get("prompt") or "")
-        for name, content in app.resources["evaluationExpectations"].items()
+        name: at.at("llmCriteria").at("prompt").text()
+        for name, at in _objects(app, "evaluationExpectations")
     }
     evaluations = {}
     for name, at in _objects(app, "evaluations"):
@@ -317,7 +317,8 @@ def has_goldens(app: App) -> bool:
 
 
 def _of_app(app: App, key: str) -> _At:
-    file = next(path for path in app.files.paths() if path in ("app.yaml", "app.json"))
+    file = app_file(app.files.paths())
+    assert file is not None
     document = _document(app, file)
     return _At(document.data, document).at(key)
 
@@ -449,6 +450,9 @@ def _input(at: _At) -> UserInput:
             return UserInput("event", {"event": {"event": named[1]}}, value.line)
     elif kind == "event" and not value.at("event").text():
         raise value.wrong("input", "the event has no name", "event: {event: session start}")
+    elif kind == "toolResponses":
+        for answer in value.at("toolResponses").items():
+            _check_tool(answer)
     elif kind != "audio":
         value.mapping()
     _check_wire(value)
@@ -512,6 +516,7 @@ def _check_wire(at: _At) -> None:
 def _check_tool(at: _At) -> None:
     if not any(at.has(key) for key in ("tool", "toolsetTool", "displayName")):
         raise at.wrong("tool", "no tool is named", "tool: NAME, or toolsetTool: {toolset, toolId}")
+    at.at("args").mapping()
 
 
 # ---- scenarios

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.agent.app import read_app
 from gateway.agent.app.check import check_app
@@ -19,10 +22,41 @@ from gateway.agent.app.evaluations import (
     has_goldens,
     read_evaluations,
 )
+from gateway.agent.app.read import read_files
 from gateway.errors import AppError
+from tests.agent.app.memory import MemoryFiles
 from tests.agent.made import made_app, make_app
 
 FILE = "evaluations/E/E.yaml"
+MINIMAL = {"app.yaml": "rootAgent: A\n", "agents/A/A.yaml": "displayName: A\n"}
+KEYS = [
+    "turns",
+    "steps",
+    "userInput",
+    "expectation",
+    "agentTransfer",
+    "targetAgent",
+    "text",
+    "event",
+    "dtmf",
+    "variables",
+    "note",
+    "agentResponse",
+    "chunks",
+    "toolCall",
+    "tool",
+    "args",
+    "noToolCalls",
+    "updatedVariables",
+    "comparisonType",
+    "task",
+    "userFacts",
+    "maxTurns",
+    "rubrics",
+    "scenarioExpectations",
+    "toolExpectation",
+    "evaluationExpectations",
+]
 
 
 def read(folder: Path, text: str, app: dict[str, Any] | None = None, **files: Any) -> Suite:
@@ -177,6 +211,9 @@ STEPS = "golden:\n  turns:\n    - steps:\n        - "
         (STEPS + "agentTransfer: {x: y}\n", "transfer", 4),
         (STEPS + "expectation: {note: x}\n", "step", 4),
         (STEPS + "expectation: {toolCall: {args: {}}}\n", "tool", 4),
+        (STEPS + "expectation: {toolCall: {tool: t, args: 5}}\n", "type", 4),
+        (STEPS + "userInput: {toolResponses: {toolResponses: 5}}\n", "type", 4),
+        (STEPS + "userInput: {toolResponses: {toolResponses: [{response: {}}]}}\n", "tool", 4),
         (STEPS + "expectation:\n            comparisonType: NEAR\n            noToolCalls: true\n",
          "comparison", 5),
         (STEPS + "expectation: {noToolCalls: 1}\n", "type", 4),
@@ -216,3 +253,30 @@ def test_whether_an_app_has_goldens(tmp_path: Path) -> None:
     assert not has_goldens(read_app(app))
     (app / FILE).write_text("golden: {turns: [{}]}\n")
     assert has_goldens(read_app(app))
+
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from(("golden", "scenario", "tags")), ANY, max_size=2), ANY)
+def test_whatever_stands_in_the_file_is_read_or_refused_with_its_place(
+    evaluation: dict[str, Any], step: Any
+) -> None:
+    contents = [evaluation, {"golden": {"turns": [{"steps": [step]}]}}, {"scenario": step}]
+    for content in contents:
+        files = {**MINIMAL, "evaluations/E/E.json": json.dumps(content)}
+        app = read_files(MemoryFiles(files))
+        refused = None
+        try:
+            read_evaluations(app)
+        except AppError as error:
+            refused = error
+        if refused is not None:
+            assert refused.code.startswith("evaluation.")
+            assert str(refused.where).startswith("evaluations/E/E.json:")
