@@ -589,3 +589,27 @@ async def test_what_callbacks_may_still_change_is_held_back_and_whole(
     )
     async with talk(app, settings) as client:
         assert texts(await client.say("count")) == ["1: One. Two."]
+
+
+async def test_a_policy_is_judged_by_its_own_model(server: Service, tmp_path: Path) -> None:
+    server.answer(said("OK"), ended(), DONE)
+    server.answer(said("Fine."), ended(), DONE)
+    server.answer(said("It is TRIGGER."), ended(), DONE)
+    policy = {"prompt": "rudeness", "policyScope": "USER_QUERY"}
+    guardrail = {
+        "displayName": "rude",
+        "enabled": True,
+        "llmPolicy": {**policy, "modelSettings": {"model": "judge", "temperature": 0}},
+        "action": {"respondImmediately": {"responses": [{"text": "Not like this."}]}},
+    }
+    app = make_app(
+        tmp_path,
+        app={"modelSettings": {"model": "talker", "temperature": 1.0}, "guardrails": ["rude"]},
+        files={"guardrails/rude/rude.yaml": guardrail},
+    )
+    settings = Settings.model_validate({"model": _settings(server, name="")})
+    async with talk(app, settings) as client:
+        assert texts(await client.say("how do you do?")) == ["Fine."]
+        assert texts(await client.say("you stupid thing there")) == ["Not like this."]
+    asked_of = [(seen.body["model"], seen.body["temperature"]) for seen in server.requests]
+    assert asked_of == [("judge", 0.0), ("talker", 1.0), ("judge", 0.0)]
