@@ -124,8 +124,13 @@ async def judge_criteria(
     """Verdicts on questions about the whole conversation; without a model they are not run."""
     lines = []
     for one in criteria:
-        if judge is None:
-            lines.append(Line(Verdict.NOT_RUN, f"meets {one.name}", (NO_MODEL,)))
-        else:
-            lines.append(await judge.line(f"meets {one.name}", one.prompt, history))
+        text = f"meets {one.name}"
+        try:
+            lines.append(
+                Line(Verdict.NOT_RUN, text, (NO_MODEL,))
+                if judge is None
+                else await judge.line(text, one.prompt, history)
+            )
+        except RuntimeFailure as error:
+            lines.append(Line(Verdict.FAILED, text, (str(error),)))
     return lines

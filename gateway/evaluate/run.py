@@ -15,7 +15,7 @@ from gateway.agent.app.read import read_app
 from gateway.agent.models.base import Model
 from gateway.agent.models.choose import provider_of
 from gateway.config import Settings
-from gateway.errors import RuntimeFailure
+from gateway.errors import AppError, RuntimeFailure
 from gateway.evaluate import text_run, voice_run
 from gateway.evaluate.compare import Scorer, by_words
 from gateway.evaluate.judge import NO_MODEL, Judge, judge_criteria, judge_model
@@ -104,12 +104,18 @@ class _Stage:
         return self._settings.model_copy(update={"tools": tools})
 
     async def runtime(self, evaluation: Evaluation, fakes: bool) -> EmbeddedRuntime:
-        """A runtime process for the evaluation. Raises RuntimeFailure."""
+        """A runtime process for the evaluation. Raises AppError where the app cannot run."""
         key = _key(evaluation, fakes)
         if key not in self._runtimes:
             runtime = EmbeddedRuntime(self._with(evaluation, fakes), self.app)
             self._runtimes[key] = runtime
-            await runtime.start()
+            try:
+                await runtime.start()
+            except RuntimeFailure as error:
+                # Not one evaluation fails: the app cannot run at all.
+                raise AppError(
+                    error.code, error.message, where=str(self.app), hint=error.hint
+                ) from None
         return self._runtimes[key]
 
     def simulator(self, evaluation: Evaluation, fakes: bool) -> Simulator:

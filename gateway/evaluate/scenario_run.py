@@ -12,13 +12,14 @@ from gateway.agent.app.evaluations import (
 )
 from gateway.agent.prompt import tool_name
 from gateway.agent.tools.python import attribute_name
-from gateway.evaluate.compare import call_text, share_right, text_of
+from gateway.evaluate.calls import share_right
 from gateway.evaluate.judge import Judge
 from gateway.evaluate.observed import Observed
 from gateway.evaluate.result import Line, TurnResult, Verdict
 from gateway.evaluate.similarity import alike
 from gateway.evaluate.talk import Talk
 from gateway.evaluate.text_run import START
+from gateway.evaluate.titles import call_text, text_of
 from gateway.evaluate.values import shown
 
 _GOALS = {

@@ -144,17 +144,18 @@ def test_keys_silences_and_the_end_are_those_of_a_call() -> None:
 
 
 def test_what_a_caller_cannot_do_is_not_run() -> None:
-    report = run(GOLDENS, "moved", "Not heard", "Scenario", channel="twilio")
+    report = run(GOLDENS, "moved", "picture", "Not heard", "Scenario", channel="twilio")
     assert {result.name: result.reason for result in report.results} == {
         "Good moved": "a caller cannot move the conversation to another agent",
         "Good moved later": "a caller cannot move the conversation to another agent",
+        "Good picture": "a caller cannot send image",
         "Not heard": "a caller cannot send audio",
         "Scenario": "scenarios are run in text only",
     }
 
 
-def test_mocks_and_client_variables_reach_a_call() -> None:
-    report = run(GOLDENS, "mock", "variables", channel="ces", as_text=True)
+def test_mocks_variables_and_a_hang_up_reach_a_call() -> None:
+    report = run(GOLDENS, "mock", "variables", "hang-up", channel="ces", as_text=True)
     assert set(verdicts(report).values()) == {Verdict.PASSED}, report.to_json()
 
 
@@ -241,6 +242,15 @@ def test_an_app_without_evaluations_is_told_what_to_add() -> None:
         run(APPS / "tools")
     assert caught.value.code == "evaluation.none"
     assert "golden" in (caught.value.hint or "")
+
+
+def test_an_app_that_cannot_run_is_bad_input(tmp_path: Path) -> None:
+    app = shutil.copytree(GOLDENS, tmp_path / "app")
+    (app / "tools/find_parcel/code.py").write_text("def find_parcel(:\n")
+    with pytest.raises(AppError) as caught:
+        run(app, "Good card")
+    assert caught.value.code.startswith(("app.", "runtime."))
+    assert caught.value.where
 
 
 @pytest.mark.parametrize(

@@ -191,7 +191,6 @@ class Evaluation:
     thresholds: Thresholds
     criteria: tuple[Criterion, ...] = ()
     datasets: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,7 +406,6 @@ def _evaluation(name: str, at: _At, base: Thresholds, criteria: Mapping[str, str
         thresholds=thresholds,
         criteria=tuple(asked),
         datasets=tuple(_last(text) for text in at.at("evaluationDatasets").texts()),
-        tags=at.at("tags").texts(),
     )
 
 
