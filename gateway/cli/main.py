@@ -13,7 +13,7 @@ from gateway import __version__
 from gateway.errors import GatewayError
 
 BAD_INPUT: Final = 2
-COMMANDS: Final = ("serve", "simulate", "call", "load", "app")
+COMMANDS: Final = ("serve", "simulate", "call", "load", "app", "talk")
 
 HELP: Final = """A voice for agent applications on telephone platforms.
 
@@ -22,6 +22,8 @@ HELP: Final = """A voice for agent applications on telephone platforms.
     voice-gateway simulate scenario.yaml --out out   a whole call, in virtual time, with a report
 
     voice-gateway call http://127.0.0.1:8080 scenario.yaml --channel twilio
+
+    voice-gateway talk                               the agent in the terminal, text only
 
     voice-gateway app init my_app                    an agent app to start from
 """
