@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from gateway import config
 from gateway.errors import ConfigError
+from gateway.platform_settings import PlatformsSettings
 
 ROOT = Path(__file__).parent.parent
 
@@ -15,6 +17,12 @@ ROOT = Path(__file__).parent.parent
 @pytest.mark.parametrize("file", sorted((ROOT / "config").glob("*.yaml")), ids=lambda f: f.name)
 def test_every_sample_loads(file: Path) -> None:
     config.load(file)
+
+
+def test_a_sample_has_a_section_for_every_platform() -> None:
+    sections = yaml.safe_load((ROOT / "config" / "platforms.yaml").read_text())["platforms"]
+    assert sections.keys() == PlatformsSettings.model_fields.keys()
+    assert all(sections.values()), "each says something"
 
 
 def test_later_sources_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
