@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gateway.agent.app.evaluations import Evaluation, read_evaluations
+from gateway.agent.app.evaluation_files import read_evaluations
+from gateway.agent.app.evaluations import Evaluation
 from gateway.agent.app.read import read_app
 from gateway.agent.models.base import Model
 from gateway.agent.models.choose import provider_of

@@ -6,7 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from gateway.agent.app.evaluations import GoldenTurn, read_evaluations
+from gateway.agent.app.evaluation_files import read_evaluations
+from gateway.agent.app.evaluations import GoldenTurn
 from gateway.evaluate.compare import judge_turn
 from gateway.evaluate.observed import Observed
 from gateway.evaluate.result import Line, TurnResult, Verdict

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.agent.app import read_app
-from gateway.agent.app.evaluations import read_evaluations
+from gateway.agent.app.evaluation_files import read_evaluations
 from gateway.agent.tools.mocks import read_mocks
 from gateway.errors import AppError
 from gateway.evaluate.mocks import mocked_calls, write_mocks

@@ -12,13 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway import bidi
-from gateway.agent.app.evaluations import (
-    Expectation,
-    GoldenTurn,
-    Kind,
-    UserInput,
-    read_evaluations,
-)
+from gateway.agent.app.evaluation_files import read_evaluations
+from gateway.agent.app.evaluations import Expectation, GoldenTurn, Kind, UserInput
 from gateway.agent.app.models import END_SESSION, App
 from gateway.agent.likeness import likeness, words
 from gateway.agent.models.base import ModelStep, Purpose

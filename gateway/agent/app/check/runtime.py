@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from gateway.agent.app.check.tree import Object, Place, Tree
-from gateway.agent.app.evaluations import read_evaluations
+from gateway.agent.app.evaluation_files import read_evaluations
 from gateway.agent.app.models import App
 from gateway.agent.app.read import read_files
 from gateway.agent.code import AppCode

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gateway.agent.app import read_app
 from gateway.agent.app.check import check_app
+from gateway.agent.app.evaluation_files import read_evaluations
 from gateway.agent.app.evaluations import (
     Comparison,
     Kind,
@@ -20,7 +21,6 @@ from gateway.agent.app.evaluations import (
     UserGoal,
     UserInput,
     has_goldens,
-    read_evaluations,
 )
 from gateway.agent.app.read import read_files
 from gateway.errors import AppError
@@ -68,7 +68,6 @@ def test_inputs_and_expectations_come_in_their_order(tmp_path: Path) -> None:
         tmp_path,
         """
 displayName: Greeting
-tags: [smoke]
 golden:
   turns:
     - steps:
@@ -80,18 +79,45 @@ golden:
 """,
     )
     [evaluation] = suite.evaluations.values()
-    assert (evaluation.name, evaluation.file, evaluation.line) == ("Greeting", FILE, 4)
+    assert (evaluation.name, evaluation.file, evaluation.line) == ("Greeting", FILE, 3)
     assert evaluation.golden is not None
     [turn] = evaluation.golden.turns
     variables, event, text = turn.inputs
     assert (variables.kind, variables.complete) == ("variables", False)
     # An event as text is the event.
-    assert event == UserInput("event", {"event": {"event": "session start"}}, 8)
+    assert event == UserInput("event", {"event": {"event": "session start"}}, 7)
     assert (text.message, text.complete) == ({"text": "Hel", "willContinue": True}, False)
     [expectation] = turn.expectations
     assert expectation.kind is Kind.AGENT_RESPONSE
     assert expectation.comparison is Comparison.CONTAINS
-    assert (expectation.note, expectation.line) == ("n", 10)
+    assert (expectation.note, expectation.line) == ("n", 9)
+
+
+def test_calls_and_hand_overs_inside_a_response_are_expectations_too(tmp_path: Path) -> None:
+    suite = read(
+        tmp_path,
+        """
+golden:
+  turns:
+    - steps:
+        - expectation:
+            note: all at once
+            agentResponse:
+              role: Desk
+              chunks:
+                - text: One moment.
+                - toolCall: {tool: find, args: {n: 1}}
+                - agentTransfer: {targetAgent: Care}
+""",
+    )
+    golden = suite.evaluations["E"].golden
+    assert golden is not None
+    found = [(one.kind, one.line, one.note) for one in golden.turns[0].expectations]
+    assert found == [
+        (Kind.AGENT_RESPONSE, 7, "all at once"),
+        (Kind.TOOL_CALL, 11, "all at once"),
+        (Kind.AGENT_TRANSFER, 12, "all at once"),
+    ]
 
 
 def test_snake_case_is_read_too(tmp_path: Path) -> None:
