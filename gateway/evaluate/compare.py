@@ -12,6 +12,7 @@ from gateway.agent.app.evaluations import Comparison, Expectation, GoldenTurn, K
 from gateway.agent.app.models import END_SESSION
 from gateway.agent.prompt import agent_name, tool_name
 from gateway.agent.tools.python import attribute_name
+from gateway.errors import RuntimeFailure
 from gateway.evaluate import similarity
 from gateway.evaluate.calls import Calls
 from gateway.evaluate.observed import Observed, unwrapped
@@ -126,7 +127,11 @@ async def _words_differ(
     if one.comparison is Comparison.CONTAINS:
         found = similarity.contains(actual, expected)
         return "" if found else "the response does not contain the words"
-    points = await scorer(expected, actual)
+    try:
+        points = await scorer(expected, actual)
+    except RuntimeFailure as error:
+        # The judge failed, not the agent; still the words have not passed.
+        return str(error)
     least = thresholds.similarity
     return "" if points >= least else f"alike by {points} of 4, {least} are needed"
 

@@ -85,8 +85,11 @@ class Judge:
         return found[1].lower() == "yes", found[2].strip()
 
     async def line(self, text: str, statement: str, history: Iterable[Mapping[str, Any]]) -> Line:
-        """The verdict on a statement as a line of a result."""
-        good, why = await self.holds(statement, history)
+        """The verdict on a statement as a line of a result; a judge that fails is no pass."""
+        try:
+            good, why = await self.holds(statement, history)
+        except RuntimeFailure as error:
+            good, why = False, str(error)
         verdict = Verdict.PASSED if good else Verdict.FAILED
         return Line(verdict, text, () if good else (why or "the judge says no",))
 
@@ -122,15 +125,9 @@ async def judge_criteria(
     criteria: Iterable[Criterion], history: list[Mapping[str, Any]], judge: Judge | None
 ) -> list[Line]:
     """Verdicts on questions about the whole conversation; without a model they are not run."""
-    lines = []
-    for one in criteria:
-        text = f"meets {one.name}"
-        try:
-            lines.append(
-                Line(Verdict.NOT_RUN, text, (NO_MODEL,))
-                if judge is None
-                else await judge.line(text, one.prompt, history)
-            )
-        except RuntimeFailure as error:
-            lines.append(Line(Verdict.FAILED, text, (str(error),)))
-    return lines
+    return [
+        Line(Verdict.NOT_RUN, f"meets {one.name}", (NO_MODEL,))
+        if judge is None
+        else await judge.line(f"meets {one.name}", one.prompt, history)
+        for one in criteria
+    ]

@@ -226,12 +226,16 @@ async def test_likeness_and_criteria_of_goldens_are_the_models_to_judge() -> Non
     }
 
 
-async def test_a_judge_that_gives_no_verdict_fails_the_evaluation() -> None:
+async def test_a_judge_that_gives_no_verdict_fails_what_it_was_asked_about_alone() -> None:
+    unclear = "Well, it depends."
     async with service() as model:
-        report = await run_judged(model, ["Well, it depends."], "^Criteria$")
-    [result] = report.results
-    assert "model.judge" in result.whole[0].difference[0]
-    assert result.verdict is Verdict.FAILED
+        report = await run_judged(model, [unclear, unclear], "^Criteria$", "^Bad number$")
+    bad, criteria = report.results
+    assert [line.verdict for line in bad.turns[0].lines] == [Verdict.PASSED, Verdict.FAILED]
+    for line in (bad.turns[0].lines[1], criteria.whole[0]):
+        assert line.difference[0].startswith("model.judge: ")
+    assert criteria.turns[0].verdict is Verdict.PASSED
+    assert criteria.verdict is Verdict.FAILED
 
 
 # ---- what is refused
