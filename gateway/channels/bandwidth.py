@@ -30,9 +30,7 @@ from gateway.channels.base import (
     Close,
     Codec,
     Ended,
-    Hangup,
     Started,
-    Transfer,
     Wire,
     first_text,
     text_only,
@@ -195,11 +193,7 @@ class BandwidthChannel(Codec):
         """
         if isinstance(command, Clear):
             return ['{"eventType":"clear"}']
-        if isinstance(command, Hangup):
-            return [Close(1000, command.reason.value)]
-        if isinstance(command, Transfer):
-            return [Close(1000, "transferred")]
-        return []
+        return super().command(command)
 
 
 # ---- webhooks

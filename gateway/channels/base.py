@@ -428,6 +428,14 @@ class Codec:
         """Nothing is assumed."""
         return []
 
+    def command(self, command: ChannelCommand) -> list[Wire | Close]:
+        """Only the close at the end: what else a dialect can say it says itself."""
+        if isinstance(command, Hangup):
+            return [Close(1000, command.reason.value)]
+        if isinstance(command, Transfer):
+            return [Close(1000, "transferred")]
+        return []
+
     def protocol_close(self, error: Exception) -> list[Wire | Close]:
         """Only a close: the dialect has no message for errors."""
         if isinstance(error, ProtocolError):

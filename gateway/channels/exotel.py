@@ -29,18 +29,11 @@ from gateway.channels.base import (
     ChannelEvent,
     Clear,
     Close,
-    Codec,
-    Ended,
-    Hangup,
-    MarkReached,
     SendMark,
     Started,
-    Transfer,
     Wire,
     first_text,
     given,
-    key_of,
-    text_only,
 )
 from gateway.channels.capabilities import Capabilities, ClearBy, Marks, MarksOnClear
 from gateway.channels.dialect import (
@@ -53,6 +46,7 @@ from gateway.channels.dialect import (
     Webhook,
 )
 from gateway.channels.event_json import EventDecoder
+from gateway.channels.event_stream import EVENTS, EventMessage, EventStream
 from gateway.channels.proofs import AuthorizationProof
 from gateway.errors import ProtocolError
 from gateway.platform_settings import ExotelSettings
@@ -91,37 +85,23 @@ class _Start(msgspec.Struct):
     media_format: _MediaFormat = msgspec.field(default_factory=_MediaFormat)
 
 
-class _Dtmf(msgspec.Struct):
-    digit: str | int
-
-
-class _Mark(msgspec.Struct):
-    name: str
-
-
-class _Message(msgspec.Struct):
-    event: str
+class _Message(EventMessage):
     stream_sid: str = ""
     media: _Media | None = None
-    mark: _Mark | None = None
-    dtmf: _Dtmf | None = None
     start: _Start | None = None
 
 
-_messages: Final = EventDecoder(_Message, ("connected", "start", "media", "dtmf", "mark", "stop"))
+_messages: Final = EventDecoder(_Message, EVENTS)
 
 
-class ExotelChannel(Codec):
+class ExotelChannel(EventStream[_Message]):
     """The codec of one stream."""
 
     def __init__(self, opening: Opening[ExotelSettings]) -> None:
-        super().__init__(CAPABILITIES)
+        super().__init__(CAPABILITIES, _messages, opening.expected_call_id)
         self._min_chunk_bytes = opening.settings.min_chunk_bytes
-        self._expected_call_id = opening.expected_call_id
         query = opening.request.query
         self._query = {name: values[0] for name, values in query.items() if name != RATE}
-        self._started = False
-        self._stopped = False
         self._stream_sid = ""
         self._stream_sid_json = ""
         self._bytes_per_ms = 16
@@ -129,48 +109,16 @@ class ExotelChannel(Codec):
         self._chunk = 0
         self._sent_bytes = 0
 
-    def receive(self, message: Wire) -> list[ChannelEvent]:
-        """Take one message. Raises ProtocolError as the module says."""
-        text = text_only(message)
-        if self._stopped:
-            return []
-        parsed = _messages.decode(text)
-        if parsed is None:
-            return []
-        event = parsed.event
-        if event == "media":
-            payload = given(parsed.media, "media").payload
-            return [AudioIn(payload)] if payload else []
-        if event == "start":
-            return [self._start(parsed.stream_sid, given(parsed.start, "start"))]
-        if event == "stop":
-            if not self._started:
-                raise ProtocolError(
-                    "protocol.order", "stop came before start", where="event", close_code=1002
-                )
-            self._stopped = True
-            return [Ended()]
-        if not self._started:
-            return []
-        if event == "mark":
-            return [MarkReached(given(parsed.mark, "mark").name)]
-        if event == "dtmf":
-            return [key_of(given(parsed.dtmf, "dtmf").digit, "dtmf.digit")]
-        return []
+    def _media(self, message: _Message) -> list[ChannelEvent]:
+        payload = given(message.media, "media").payload
+        return [AudioIn(payload)] if payload else []
 
-    def _start(self, stream_sid: str, start: _Start) -> Started:
-        if self._started:
-            raise ProtocolError("protocol.started_twice", "a second start", close_code=1002)
-        stream_sid = stream_sid or start.stream_sid
+    def _start(self, message: _Message) -> Started:
+        start = given(message.start, "start")
+        stream_sid = message.stream_sid or start.stream_sid
         if not start.call_sid or not stream_sid:
             raise ProtocolError("protocol.shape", "start names no call or no stream", where="start")
-        if self._expected_call_id and start.call_sid != self._expected_call_id:
-            raise ProtocolError(
-                "protocol.other_call",
-                "the media token belongs to another call",
-                where="start.call_sid",
-                close_code=1008,
-            )
+        self._check_call("start.call_sid", start.call_sid)
         rate_hz = start.media_format.sample_rate
         if rate_hz not in _RATES_HZ:
             raise ProtocolError(
@@ -179,7 +127,6 @@ class ExotelChannel(Codec):
                 where="start.media_format",
                 hint="ask for sample-rate 8000, 16000 or 24000",
             )
-        self._started = True
         self._stream_sid = stream_sid
         self._stream_sid_json = orjson.dumps(stream_sid).decode()
         audio = AudioFormat(Encoding.LINEAR16, rate_hz)
@@ -220,11 +167,7 @@ class ExotelChannel(Codec):
             return [self._say("mark", {"mark": {"name": command.name}})]
         if isinstance(command, Clear):
             return [self._say("clear", {})]
-        if isinstance(command, Hangup):
-            return [Close(1000, command.reason.value)]
-        if isinstance(command, Transfer):
-            return [Close(1000, "transferred")]
-        return []
+        return super().command(command)
 
     def _say(self, event: str, body: dict[str, Any]) -> str:
         self._sequence += 1

@@ -4,7 +4,7 @@ There is no message that ends a call: the socket closes. A checkpoint comes back
 once everything before it was played; those that a clear overtook never do. How a broken peer is
 closed:
 
-    1002  a second `start`
+    1002  wrong order: a second `start`, or `stop` (of platforms that speak as Plivo does) before it
     1003  a binary message
     1007  not JSON, a field of the wrong type, audio that is not base64, another media format
     1008  a `start` for another call than the media token was issued for
@@ -31,8 +31,6 @@ from gateway.channels.base import (
     ChannelEvent,
     Clear,
     Close,
-    Codec,
-    Ended,
     Hangup,
     MarkReached,
     SendMark,
@@ -41,8 +39,6 @@ from gateway.channels.base import (
     Wire,
     first_text,
     given,
-    key_of,
-    text_only,
 )
 from gateway.channels.capabilities import (
     Capabilities,
@@ -64,6 +60,7 @@ from gateway.channels.dialect import (
     Webhook,
 )
 from gateway.channels.event_json import EventDecoder
+from gateway.channels.event_stream import EventMessage, EventStream
 from gateway.channels.plivo_proof import PlivoProof
 from gateway.channels.sip import is_sip
 from gateway.errors import ProtocolError
@@ -102,15 +99,9 @@ class _Start(msgspec.Struct, rename="camel"):
     media_format: _MediaFormat = msgspec.field(default_factory=_MediaFormat)
 
 
-class _Dtmf(msgspec.Struct):
-    digit: str | int
-
-
-class _Message(msgspec.Struct):
-    event: str
+class _Message(EventMessage):
     name: str = ""
     media: _Media | None = None
-    dtmf: _Dtmf | None = None
     start: _Start | None = None
     extra_headers: Any = None
 
@@ -118,57 +109,31 @@ class _Message(msgspec.Struct):
 _messages: Final = EventDecoder(_Message, ("start", "media", "dtmf", "playedStream"))
 
 
-class PlivoChannel(Codec):
+class PlivoChannel(EventStream[_Message]):
     """The codec of one stream."""
 
     def __init__(self, opening: Opening[PlivoSettings]) -> None:
-        super().__init__(CAPABILITIES)
+        super().__init__(CAPABILITIES, _messages, opening.expected_call_id)
         self._settings = opening.settings
-        self._expected_call_id = opening.expected_call_id
         self._stream_id = ""
-        self._stopped = False
         self._media_prefix = ""
 
-    def receive(self, message: Wire) -> list[ChannelEvent]:
-        """Take one message. Raises ProtocolError as the module says."""
-        text = text_only(message)
-        if self._stopped:
+    def _media(self, message: _Message) -> list[ChannelEvent]:
+        media = given(message.media, "media")
+        if not media.payload or media.track != "inbound":
             return []
-        parsed = _messages.decode(text)
-        if parsed is None:
-            return []
-        event = parsed.event
-        if event == "media":
-            media = given(parsed.media, "media")
-            if not media.payload or media.track != "inbound":
-                return []
-            return [AudioIn(media.payload)]
-        if event == "start":
-            return [self._start(given(parsed.start, "start"), parsed.extra_headers)]
-        if not self._stream_id:
-            return []
-        if event == "playedStream":
-            return [MarkReached(parsed.name)] if parsed.name else []
-        if event == "dtmf":
-            return [key_of(given(parsed.dtmf, "dtmf").digit, "dtmf.digit")]
-        if event == "stop":
-            # Not Plivo's own, but of platforms that speak as it does.
-            self._stopped = True
-            return [Ended()]
-        return []
+        return [AudioIn(media.payload)]
 
-    def _start(self, start: _Start, extra_headers: Any) -> Started:
-        if self._stream_id:
-            raise ProtocolError("protocol.started_twice", "a second start", close_code=1002)
+    def _other(self, message: _Message) -> list[ChannelEvent]:
+        if message.event != "playedStream" or not self._started or not message.name:
+            return []
+        return [MarkReached(message.name)]
+
+    def _start(self, message: _Message) -> Started:
+        start = given(message.start, "start")
         if not start.call_id or not start.stream_id:
             raise ProtocolError("protocol.shape", "start names no call or no stream", where="start")
-        if self._expected_call_id and start.call_id != self._expected_call_id:
-            raise ProtocolError(
-                "protocol.other_call",
-                "the media token belongs to another call",
-                where="start.callId",
-                close_code=1008,
-            )
+        self._check_call("start.callId", start.call_id)
         told = start.media_format
         audio = format_of(told.encoding, told.sample_rate)
         self._stream_id = start.stream_id
@@ -177,7 +142,7 @@ class PlivoChannel(Codec):
             f'{{"event":"playAudio","media":{{"contentType":"{content_type}",'
             f'"sampleRate":{audio.rate_hz},"payload":"'
         )
-        custom = custom_of(extra_headers)
+        custom = custom_of(message.extra_headers)
         return Started(
             call_id=start.call_id,
             channel_id=start.stream_id,

@@ -28,9 +28,7 @@ from gateway.channels.base import (
     Close,
     Codec,
     DtmfIn,
-    Hangup,
     Started,
-    Transfer,
     Wire,
 )
 from gateway.channels.capabilities import Capabilities, ClearBy, Marks, MarksOnClear
@@ -97,11 +95,7 @@ class RawChannel(Codec):
 
     def command(self, command: ChannelCommand) -> list[Wire | Close]:
         """Nothing but the close."""
-        if isinstance(command, Hangup):
-            return [Close(1000, command.reason.value)]
-        if isinstance(command, Transfer):
-            return [Close(1000, "transferred")]
-        return []
+        return super().command(command)
 
 
 def _format(encoding: str, rate: str, prefix: str) -> AudioFormat:

@@ -30,19 +30,12 @@ from gateway.channels.base import (
     ChannelEvent,
     Clear,
     Close,
-    Codec,
-    Ended,
-    Hangup,
-    MarkReached,
     SendDtmf,
     SendMark,
     Started,
-    Transfer,
     Wire,
     first_text,
     given,
-    key_of,
-    text_only,
 )
 from gateway.channels.capabilities import (
     Capabilities,
@@ -64,6 +57,7 @@ from gateway.channels.dialect import (
     Webhook,
 )
 from gateway.channels.event_json import EventDecoder
+from gateway.channels.event_stream import EVENTS, EventMessage, EventStream
 from gateway.channels.l16 import Swapper
 from gateway.channels.signalwire_proof import SignalWireProof
 from gateway.channels.twiml import connect_stream, dial
@@ -104,26 +98,15 @@ class _Start(msgspec.Struct, rename="camel"):
     media_format: _MediaFormat = msgspec.field(default_factory=_MediaFormat)
 
 
-class _Dtmf(msgspec.Struct):
-    digit: str | int
-
-
-class _Mark(msgspec.Struct):
-    name: str
-
-
-class _Message(msgspec.Struct):
-    event: str
+class _Message(EventMessage):
     media: _Media | None = None
-    mark: _Mark | None = None
-    dtmf: _Dtmf | None = None
     start: _Start | None = None
 
 
-_messages: Final = EventDecoder(_Message, ("connected", "start", "media", "dtmf", "mark", "stop"))
+_messages: Final = EventDecoder(_Message, EVENTS)
 
 
-class SignalWireChannel(Codec):
+class SignalWireChannel(EventStream[_Message]):
     """The codec of one stream."""
 
     def __init__(self, opening: Opening[SignalWireSettings]) -> None:
@@ -131,45 +114,15 @@ class SignalWireChannel(Codec):
         record = CAPABILITIES
         if settings.realtime:
             record = replace(record, max_lead_ms=REALTIME_LEAD_MS)
-        super().__init__(record)
-        self._expected_call_id = opening.expected_call_id
+        super().__init__(record, _messages, opening.expected_call_id)
         self._big_endian = settings.l16_big_endian
         self._swap_in: Swapper | None = None
         self._swap_out: Swapper | None = None
-        self._started = False
-        self._stopped = False
         self._stream_sid = ""
         self._media_prefix = ""
 
-    def receive(self, message: Wire) -> list[ChannelEvent]:
-        """Take one message. Raises ProtocolError as the module says."""
-        text = text_only(message)
-        if self._stopped:
-            return []
-        parsed = _messages.decode(text)
-        if parsed is None:
-            return []
-        event = parsed.event
-        if event == "media":
-            return self._media(given(parsed.media, "media"))
-        if event == "start":
-            return [self._start(given(parsed.start, "start"))]
-        if event == "stop":
-            if not self._started:
-                raise ProtocolError(
-                    "protocol.order", "stop came before start", where="event", close_code=1002
-                )
-            self._stopped = True
-            return [Ended()]
-        if not self._started:
-            return []
-        if event == "mark":
-            return [MarkReached(given(parsed.mark, "mark").name)]
-        if event == "dtmf":
-            return [key_of(given(parsed.dtmf, "dtmf").digit, "dtmf.digit")]
-        return []
-
-    def _media(self, media: _Media) -> list[ChannelEvent]:
+    def _media(self, message: _Message) -> list[ChannelEvent]:
+        media = given(message.media, "media")
         if not media.payload or not media.track.startswith("inbound"):
             return []
         data = media.payload
@@ -177,20 +130,12 @@ class SignalWireChannel(Codec):
             data = self._swap_in.process(data)
         return [AudioIn(data)]
 
-    def _start(self, start: _Start) -> Started:
-        if self._started:
-            raise ProtocolError("protocol.started_twice", "a second start", close_code=1002)
+    def _start(self, message: _Message) -> Started:
+        start = given(message.start, "start")
         if not start.call_sid or not start.stream_sid:
             raise ProtocolError("protocol.shape", "start names no call or no stream", where="start")
-        if self._expected_call_id and start.call_sid != self._expected_call_id:
-            raise ProtocolError(
-                "protocol.other_call",
-                "the media token belongs to another call",
-                where="start.callSid",
-                close_code=1008,
-            )
+        self._check_call("start.callSid", start.call_sid)
         audio = _format_of(start.media_format)
-        self._started = True
         if self._big_endian and audio.encoding is Encoding.LINEAR16:
             self._swap_in, self._swap_out = Swapper(), Swapper()
         self._stream_sid = start.stream_sid
@@ -226,11 +171,7 @@ class SignalWireChannel(Codec):
             return [self._say("clear", {})]
         if isinstance(command, SendDtmf):
             return [self._say("dtmf", {"dtmf": {"digit": key}}) for key in command.digits]
-        if isinstance(command, Hangup):
-            return [Close(1000, command.reason.value)]
-        if isinstance(command, Transfer):
-            return [Close(1000, "transferred")]
-        return []
+        return super().command(command)
 
     def _say(self, event: str, body: dict[str, Any]) -> str:
         return orjson.dumps({"event": event, "streamSid": self._stream_sid, **body}).decode()

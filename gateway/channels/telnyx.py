@@ -31,20 +31,13 @@ from gateway.channels.base import (
     ChannelEvent,
     Clear,
     Close,
-    Codec,
-    Ended,
-    Hangup,
-    MarkReached,
     PlatformFault,
     SendMark,
     Started,
-    Transfer,
     Wire,
     first_text,
     flat,
     given,
-    key_of,
-    text_only,
 )
 from gateway.channels.capabilities import (
     Capabilities,
@@ -66,6 +59,7 @@ from gateway.channels.dialect import (
     Webhook,
 )
 from gateway.channels.event_json import EventDecoder
+from gateway.channels.event_stream import EVENTS, EventMessage, EventStream
 from gateway.channels.l16 import Swapper
 from gateway.channels.ordering import Reorder
 from gateway.channels.telnyx_proof import TelnyxProof
@@ -126,83 +120,37 @@ class _Start(msgspec.Struct):
     media_format: _MediaFormat = msgspec.field(default_factory=_MediaFormat)
 
 
-class _Dtmf(msgspec.Struct):
-    digit: str | int
-
-
-class _Mark(msgspec.Struct):
-    name: str
-
-
 class _Error(msgspec.Struct):
     code: str | int = ""
     title: str = ""
     detail: str = ""
 
 
-class _Message(msgspec.Struct):
-    event: str
+class _Message(EventMessage):
     stream_id: str = ""
     media: _Media | None = None
-    mark: _Mark | None = None
-    dtmf: _Dtmf | None = None
     start: _Start | None = None
     payload: _Error | None = None
 
 
-_messages: Final = EventDecoder(
-    _Message, ("connected", "start", "media", "dtmf", "mark", "error", "stop")
-)
+_messages: Final = EventDecoder(_Message, (*EVENTS, "error"))
 
 
-class TelnyxChannel(Codec):
+class TelnyxChannel(EventStream[_Message]):
     """The codec of one stream."""
 
     def __init__(self, opening: Opening[TelnyxSettings]) -> None:
-        super().__init__(CAPABILITIES)
+        super().__init__(CAPABILITIES, _messages, opening.expected_call_id)
         settings = opening.settings
-        self._expected_call_id = opening.expected_call_id
         self._account = opening.account
         self._out_format = format_of(settings.codec, settings.rate_hz)
         self._order = Reorder(settings.reorder_frames) if settings.reorder_frames else None
         self._big_endian = settings.l16_big_endian
         self._swap_in: Swapper | None = None
         self._swap_out: Swapper | None = None
-        self._started = False
-        self._stopped = False
 
-    def receive(self, message: Wire) -> list[ChannelEvent]:
-        """Take one message. Raises ProtocolError as the module says."""
-        text = text_only(message)
-        if self._stopped:
-            return []
-        parsed = _messages.decode(text)
-        if parsed is None:
-            return []
-        event = parsed.event
-        if event == "media":
-            return self._media(given(parsed.media, "media"))
-        if event == "start":
-            return [self._start(parsed.stream_id, given(parsed.start, "start"))]
-        if event == "error":
-            fault = given(parsed.payload, "payload")
-            return [PlatformFault(str(fault.code)[:20], f"{fault.title} {fault.detail}".strip())]
-        if event == "stop":
-            if not self._started:
-                raise ProtocolError(
-                    "protocol.order", "stop came before start", where="event", close_code=1002
-                )
-            self._stopped = True
-            return [Ended()]
-        if not self._started:
-            return []
-        if event == "mark":
-            return [MarkReached(given(parsed.mark, "mark").name)]
-        if event == "dtmf":
-            return [key_of(given(parsed.dtmf, "dtmf").digit, "dtmf.digit")]
-        return []
-
-    def _media(self, media: _Media) -> list[ChannelEvent]:
+    def _media(self, message: _Message) -> list[ChannelEvent]:
+        media = given(message.media, "media")
         if not media.payload or not media.track.startswith("inbound"):
             return []
         if self._order is None or media.chunk is None:
@@ -213,9 +161,14 @@ class TelnyxChannel(Codec):
             pieces = [self._swap_in.process(piece) for piece in pieces]
         return [AudioIn(piece) for piece in pieces]
 
-    def _start(self, stream_id: str, start: _Start) -> Started:
-        if self._started:
-            raise ProtocolError("protocol.started_twice", "a second start", close_code=1002)
+    def _other(self, message: _Message) -> list[ChannelEvent]:
+        if message.event != "error":
+            return []
+        fault = given(message.payload, "payload")
+        return [PlatformFault(str(fault.code)[:20], f"{fault.title} {fault.detail}".strip())]
+
+    def _start(self, message: _Message) -> Started:
+        start = given(message.start, "start")
         if not start.call_control_id:
             raise ProtocolError("protocol.shape", "start names no call", where="start")
         audio = start.media_format
@@ -226,22 +179,14 @@ class TelnyxChannel(Codec):
         in_format = format_of(audio.encoding, audio.sample_rate)
         custom = _custom(start)
         # TeXML names the call by the id that its answer has put into the parameters.
-        named = (start.call_control_id, custom.get("callSid"))
-        if self._expected_call_id and self._expected_call_id not in named:
-            raise ProtocolError(
-                "protocol.other_call",
-                "the media token belongs to another call",
-                where="start.call_control_id",
-                close_code=1008,
-            )
-        self._started = True
+        self._check_call("start.call_control_id", start.call_control_id, custom.get("callSid"))
         if self._big_endian and in_format.encoding is Encoding.LINEAR16:
             self._swap_in = Swapper()
         if self._big_endian and self._out_format.encoding is Encoding.LINEAR16:
             self._swap_out = Swapper()
         return Started(
             call_id=start.call_control_id,
-            channel_id=stream_id,
+            channel_id=message.stream_id,
             from_=start.caller or first_text(custom, "from"),
             to=start.called or first_text(custom, "to"),
             language=first_text(custom, "language"),
@@ -267,11 +212,7 @@ class TelnyxChannel(Codec):
             return [orjson.dumps({"event": "mark", "mark": {"name": command.name}}).decode()]
         if isinstance(command, Clear):
             return ['{"event":"clear"}']
-        if isinstance(command, Hangup):
-            return [Close(1000, command.reason.value)]
-        if isinstance(command, Transfer):
-            return [Close(1000, "transferred")]
-        return []
+        return super().command(command)
 
 
 def _custom(start: _Start) -> dict[str, Any]:

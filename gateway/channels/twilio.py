@@ -1,7 +1,6 @@
 """Twilio Media Streams, bidirectional: JSON text messages, mu-law at 8 kHz both ways.
 
-Before `start` only audio is passed on (the session keeps it); keys and marks are dropped, since
-neither can exist yet. Unknown events are ignored. How a broken peer is closed:
+How a broken peer is closed:
 
     1002  wrong order: `stop` before `start`, a second `start`
     1003  a binary message
@@ -29,18 +28,11 @@ from gateway.channels.base import (
     ChannelEvent,
     Clear,
     Close,
-    Codec,
-    Ended,
-    Hangup,
-    MarkReached,
     SendMark,
     Started,
-    Transfer,
     Wire,
     first_text,
     given,
-    key_of,
-    text_only,
 )
 from gateway.channels.capabilities import (
     Capabilities,
@@ -62,6 +54,7 @@ from gateway.channels.dialect import (
     Webhook,
 )
 from gateway.channels.event_json import EventDecoder
+from gateway.channels.event_stream import EVENTS, EventMessage, EventStream
 from gateway.channels.twilio_signature import TwilioProof
 from gateway.channels.twiml import connect_stream
 from gateway.errors import ProtocolError
@@ -100,81 +93,36 @@ class _Start(msgspec.Struct, rename="camel"):
     media_format: _MediaFormat = msgspec.field(default_factory=_MediaFormat)
 
 
-class _Dtmf(msgspec.Struct):
-    digit: str | int
-
-
-class _Mark(msgspec.Struct):
-    name: str
-
-
-class _Message(msgspec.Struct, rename="camel"):
-    event: str
+class _Message(EventMessage, rename="camel"):
     stream_sid: str = ""
     media: _Media | None = None
-    mark: _Mark | None = None
-    dtmf: _Dtmf | None = None
     start: _Start | None = None
 
 
-_messages: Final = EventDecoder(_Message, ("connected", "start", "media", "dtmf", "mark", "stop"))
+_messages: Final = EventDecoder(_Message, EVENTS)
 
 
-class TwilioChannel(Codec):
+class TwilioChannel(EventStream[_Message]):
     """The codec of one Media Stream."""
 
     def __init__(self, opening: Opening[TwilioSettings]) -> None:
-        super().__init__(replace(CAPABILITIES, min_message_ms=opening.settings.batch_ms))
-        self._expected_call_id = opening.expected_call_id
-        self._started = False
-        self._stopped = False
+        record = replace(CAPABILITIES, min_message_ms=opening.settings.batch_ms)
+        super().__init__(record, _messages, opening.expected_call_id)
         self._media_prefix = ""
         self._stream_sid_json = ""
 
-    def receive(self, message: Wire) -> list[ChannelEvent]:
-        """Take one message. Raises ProtocolError as the module says."""
-        text = text_only(message)
-        if self._stopped:
+    def _media(self, message: _Message) -> list[ChannelEvent]:
+        media = given(message.media, "media")
+        if not media.payload or media.track != "inbound":
             return []
-        parsed = _messages.decode(text)
-        if parsed is None:
-            return []
-        event = parsed.event
-        if event == "media":
-            media = given(parsed.media, "media")
-            if not media.payload or media.track != "inbound":
-                return []
-            return [AudioIn(media.payload)]
-        if event == "start":
-            return [self._start(parsed, given(parsed.start, "start"))]
-        if event == "stop":
-            if not self._started:
-                raise ProtocolError(
-                    "protocol.order", "stop came before start", where="event", close_code=1002
-                )
-            self._stopped = True
-            return [Ended()]
-        if not self._started:
-            return []
-        if event == "mark":
-            return [MarkReached(given(parsed.mark, "mark").name)]
-        if event == "dtmf":
-            return [key_of(given(parsed.dtmf, "dtmf").digit, "dtmf.digit")]
-        return []
+        return [AudioIn(media.payload)]
 
-    def _start(self, message: _Message, start: _Start) -> Started:
-        if self._started:
-            raise ProtocolError("protocol.started_twice", "a second start", close_code=1002)
+    def _start(self, message: _Message) -> Started:
+        start = given(message.start, "start")
         stream_sid = start.stream_sid or message.stream_sid
         if not start.call_sid or not stream_sid:
             raise ProtocolError("protocol.shape", "start names no call or no stream", where="start")
-        if self._expected_call_id and start.call_sid != self._expected_call_id:
-            raise ProtocolError(
-                "protocol.other_call",
-                "the media token belongs to another call",
-                where="start.callSid",
-                close_code=1008,
-            )
+        self._check_call("start.callSid", start.call_sid)
         audio = start.media_format
         if audio != _MediaFormat():
             raise ProtocolError(
@@ -183,7 +131,6 @@ class TwilioChannel(Codec):
                 f"{audio.sample_rate} Hz with {audio.channels} channel(s)",
                 where="start.mediaFormat",
             )
-        self._started = True
         self._stream_sid_json = orjson.dumps(stream_sid).decode()
         self._media_prefix = (
             f'{{"event":"media","streamSid":{self._stream_sid_json},"media":{{"payload":"'
@@ -220,11 +167,7 @@ class TwilioChannel(Codec):
             ]
         if isinstance(command, Clear):
             return [f'{{"event":"clear","streamSid":{self._stream_sid_json}}}']
-        if isinstance(command, Hangup):
-            return [Close(1000, command.reason.value)]
-        if isinstance(command, Transfer):
-            return [Close(1000, "transferred")]
-        return []
+        return super().command(command)
 
 
 _CALL_SID: Final = re.compile(r"[\w-]{1,64}", re.ASCII)

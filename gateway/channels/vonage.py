@@ -31,11 +31,9 @@ from gateway.channels.base import (
     Clear,
     Close,
     Codec,
-    Hangup,
     MarkReached,
     SendMark,
     Started,
-    Transfer,
     Wire,
     first_text,
     flat,
@@ -175,11 +173,7 @@ class VonageChannel(Codec):
             return [orjson.dumps(notify).decode()]
         if isinstance(command, Clear):
             return ['{"action":"clear"}']
-        if isinstance(command, Hangup):
-            return [Close(1000, command.reason.value)]
-        if isinstance(command, Transfer):
-            return [Close(1000, "transferred")]
-        return []
+        return super().command(command)
 
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
