@@ -17,7 +17,7 @@ from gateway.evaluate import similarity
 from gateway.evaluate.calls import Calls
 from gateway.evaluate.observed import Observed, unwrapped
 from gateway.evaluate.result import Line, TurnResult, Verdict
-from gateway.evaluate.titles import BETWEEN, call_text, line_of, text_of, title, user
+from gateway.evaluate.titles import BETWEEN, call_text, calls_made, line_of, text_of, title, user
 from gateway.evaluate.values import differences, same, shown
 
 Scorer = Callable[[str, str], Awaitable[int]]
@@ -50,7 +50,12 @@ async def judge_turn(
         else:
             lines.append(line_of(one, _problems(one, observed, variables)))
     lines += calls.left_over()
-    return TurnResult(user(turn), tuple(calls.tolerated(lines)))
+    return TurnResult(
+        user(turn),
+        tuple(calls.tolerated(lines)),
+        said=tuple(observed.texts),
+        called=calls_made(observed),
+    )
 
 
 def unreached(turn: GoldenTurn, why: str) -> TurnResult:

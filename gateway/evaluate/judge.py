@@ -20,7 +20,7 @@ from gateway.evaluate.result import Line, Verdict
 
 NO_MODEL = "no language model is configured to judge it (model.* or judge.*)"
 DONE = "<done>"
-_LIKE_LANGUAGE_MODELS = frozenset({"gemini", "openai"})
+_LANGUAGE_MODELS = frozenset({"gemini", "openai"})
 _SCORE = re.compile(r"[0-4]")
 _YES_NO = re.compile(r"\W*(yes|no)\b[\s.,:;–-]*(.*)", re.IGNORECASE | re.DOTALL)
 
@@ -50,7 +50,7 @@ def judge_model(app: App, settings: Settings) -> Model | None:
     """
     if settings.judge is not None:
         return choose_model(app, settings.model_copy(update={"model": settings.judge}))
-    if provider_of(app, settings) not in _LIKE_LANGUAGE_MODELS:
+    if provider_of(app, settings) not in _LANGUAGE_MODELS:
         return None
     return choose_model(app, settings)
 

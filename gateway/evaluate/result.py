@@ -20,7 +20,7 @@ class Verdict(StrEnum):
     NOT_RUN = "not run"
     """It could not be judged here; that is never a pass."""
     SKIPPED = "skipped"
-    """The evaluation says that it is not to be judged."""
+    """It is not judged: the evaluation says so, or enough else is right."""
 
 
 MARKS = {
@@ -64,6 +64,10 @@ class TurnResult:
     user: str
     lines: tuple[Line, ...]
     understood: str = ""
+    said: tuple[str, ...] = ()
+    """What the agent said."""
+    called: tuple[str, ...] = ()
+    """The calls of tools that it made."""
 
     @property
     def verdict(self) -> Verdict:
@@ -110,6 +114,8 @@ class EvaluationResult:
                 {
                     "user": turn.user,
                     "understood": turn.understood,
+                    "said": turn.said,
+                    "called": turn.called,
                     "verdict": turn.verdict,
                     "lines": [line.to_json() for line in turn.lines],
                 }

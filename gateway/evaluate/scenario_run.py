@@ -19,7 +19,7 @@ from gateway.evaluate.result import Line, TurnResult, Verdict
 from gateway.evaluate.similarity import alike
 from gateway.evaluate.talk import Talk
 from gateway.evaluate.text_run import START
-from gateway.evaluate.titles import call_text, text_of
+from gateway.evaluate.titles import call_text, calls_made, text_of
 from gateway.evaluate.values import shown
 
 _GOALS = {
@@ -48,12 +48,12 @@ class ScenarioRun:
     async def run(self) -> tuple[tuple[TurnResult, ...], tuple[Line, ...]]:
         """(the turns as they went, the verdicts). Raises RuntimeFailure."""
         turns = await self._converse()
+        history = self._talk.history
         judged = [await self._expected(one) for one in self._scenario.expectations]
         if self._scenario.goal in _GOALS:
             text, statement = _GOALS[self._scenario.goal]
             task = f"{statement}: {self._scenario.task}"
-            judged.append(await self._judge.line(text, task, self._talk.history))
-        history = self._talk.history
+            judged.append(await self._judge.line(text, task, history))
         judged += [await self._judge.line(r, r, history) for r in self._scenario.rubrics]
         return tuple(turns), tuple(judged)
 
@@ -82,9 +82,7 @@ class ScenarioRun:
         seen = talk.observed
         self._all.texts += seen.texts
         self._all.calls += seen.calls
-        said = [Line(Verdict.SKIPPED, f"says {shown(text)}") for text in seen.texts]
-        called = [Line(Verdict.SKIPPED, call_text(c.name, c.args)) for c in seen.calls]
-        return TurnResult(str(given), (*called, *said))
+        return TurnResult(str(given), (), said=tuple(seen.texts), called=calls_made(seen))
 
     async def _expected(self, one: ScenarioExpectation) -> Line:
         if one.kind is Kind.AGENT_RESPONSE:

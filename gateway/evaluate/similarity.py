@@ -15,44 +15,11 @@ STEPS = ((3, 0.7), (2, 0.45), (1, 0.2))
 SAME = 4
 CONTRADICTION = 2
 _NEGATIONS = frozenset(
-    # Words have lost their apostrophes.
-    [
-        "no",
-        "not",
-        "never",
-        "none",
-        "nobody",
-        "nothing",
-        "cannot",
-        "without",
-        "dont",
-        "doesnt",
-        "didnt",
-        "isnt",
-        "arent",
-        "wasnt",
-        "werent",
-        "hasnt",
-        "havent",
-        "hadnt",
-        "wont",
-        "wouldnt",
-        "cant",
-        "couldnt",
-        "shouldnt",
-        "mustnt",
-        "neednt",
-        "nein",
-        "nicht",
-        "nie",
-        "kein",
-        "keine",
-        "keinen",
-        "non",
-        "pas",
-        "jamais",
-        "nunca",
-    ]
+    words(
+        "no not never none nobody nothing cannot without don't doesn't didn't isn't aren't wasn't "
+        "weren't hasn't haven't hadn't won't wouldn't can't couldn't shouldn't mustn't needn't "
+        "nein nicht nie kein keine keinen non pas jamais nunca"
+    )
 )
 
 

@@ -49,6 +49,10 @@ def _rows(result: EvaluationResult) -> Iterator[tuple[Text, RenderableType]]:
                 Text(),
                 Padding(Text(_plain(f"understood: {turn.understood}"), style="dim"), _indent(2)),
             )
+        if not turn.lines:
+            # Nothing is judged in the turns of a scenario; they tell what led to its verdicts.
+            for told in (*turn.called, *turn.said):
+                yield Text(), Padding(Text(_plain(told), style="dim"), _indent(2))
         yield from _lines(turn.lines, result)
     yield from _lines(result.whole, result, every=True)
 

@@ -58,7 +58,7 @@ class GoldenRun:
                 await self._move(step.agent)
             elif isinstance(step, UserInput) and not talk.ended:
                 await self._give(step)
-        if not self._begun:
+        if turn is self._turns[0] and not any(one.complete for one in turn.inputs):
             # The agent speaks first.
             await self._give(START)
         while True:

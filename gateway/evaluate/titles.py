@@ -7,7 +7,7 @@ from typing import Any
 
 from gateway.agent.app.evaluations import Expectation, GoldenTurn, Kind
 from gateway.agent.prompt import agent_name, tool_name
-from gateway.evaluate.observed import said_by, unwrapped
+from gateway.evaluate.observed import Observed, said_by, unwrapped
 from gateway.evaluate.result import Line, Verdict
 from gateway.evaluate.values import shown
 
@@ -59,9 +59,15 @@ def _title(kind: Kind, value: Any) -> str:
 
 
 def line_of(one: Expectation, problems: Iterable[str]) -> Line:
+    """The verdict on an expectation: it fails where there are problems."""
     difference = tuple(problems)
     verdict = Verdict.FAILED if difference else Verdict.PASSED
     return Line(verdict, title(one), difference, one.line)
+
+
+def calls_made(observed: Observed) -> tuple[str, ...]:
+    """All calls, each in one line."""
+    return tuple(call_text(call.name, call.args) for call in observed.calls)
 
 
 def call_text(name: str, args: Mapping[str, Any]) -> str:

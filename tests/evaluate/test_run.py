@@ -204,6 +204,8 @@ async def test_a_scenario_is_played_and_judged_by_the_model() -> None:
         "event session start",
         "Where is parcel number 4711?",
     ]
+    assert result.turns[1].called == ('find_parcel(number="4711")',)
+    assert result.turns[1].said == ("Parcel 4711 comes on Friday.",)
     assert [(line.verdict, line.text) for line in result.whole] == [
         (Verdict.PASSED, 'calls find_parcel(number="4711")'),
         (Verdict.PASSED, 'says "Parcel 4711 comes on Friday."'),
