@@ -67,7 +67,10 @@ class AppCode:
             code = compile(tree, source.where, "exec", dont_inherit=True)
         except SyntaxError as error:
             raise AppError(
-                "app.syntax", f"Python syntax: {error.msg}", where=f"{source.where}:{error.lineno}"
+                "app.syntax",
+                f"Python syntax: {error.msg}",
+                where=f"{source.where}:{error.lineno}",
+                hint="All problems of an app at once: voice-gateway app check PATH",
             ) from None
         except (ValueError, RecursionError, MemoryError) as error:
             raise AppError(

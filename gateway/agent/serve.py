@@ -103,7 +103,6 @@ class Process:
         try:
             engine = build_engine(read_app(self._app), self._settings, runner)
         except GatewayError as error:
-            log.error("%s", error.lines())
             self.tell(
                 "failed",
                 code=error.code,
@@ -255,7 +254,6 @@ def main(arguments: list[str] | None = None) -> int:
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(str(part) for part in problem["loc"])
-        log.error("settings: %s: %s", where, problem["msg"])
         _tell(control, "failed", code="config.value", message=problem["msg"], where=where)
         return 2
     logging.getLogger().setLevel(settings.log.level.upper())

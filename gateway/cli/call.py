@@ -12,7 +12,7 @@ from gateway import config
 from gateway.cli.output import finish, progress, show
 from gateway.server.logs import set_up
 from gateway.simulate.platforms.access import Access
-from gateway.simulate.report import write_report
+from gateway.simulate.report import check_folder, write_report
 from gateway.simulate.scenario import read_scenario
 from gateway.simulate.wire import call as call_over_wire
 
@@ -69,6 +69,8 @@ def call(
     access = Access(url, token, secret, key)
     settings = config.load(config_file)
     set_up(settings.log)
+    if out is not None:
+        check_folder(out)
     progress(f"calling {url} with {read.name} …")
     result = asyncio.run(call_over_wire(access, read, channel, settings))
     if out is not None:

@@ -70,9 +70,13 @@ def evaluate(
     # Speech engines and simulator, which the other commands need not load.
     from gateway.evaluate.run import Options
     from gateway.evaluate.run import evaluate as run_evaluations
+    from gateway.simulate.report import check_folder
 
     settings = config.load(config_file, flags or ())
     set_up(settings.log)
+    for folder in (out, junit.parent if junit is not None else None):
+        if folder is not None:
+            check_folder(folder)
     options = Options(channel, names or (), dataset, as_text, out)
     report = run_evaluations(path, settings, options, progress)
     document = orjson.dumps(report.to_json(), option=orjson.OPT_INDENT_2)

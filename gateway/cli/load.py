@@ -21,6 +21,7 @@ from gateway.load import load as load_server
 from gateway.load.result import Spread, Tally
 from gateway.server.logs import set_up
 from gateway.simulate.platforms.access import Access
+from gateway.simulate.report import check_folder
 from gateway.simulate.scenario import read_scenario
 
 _NUMBER = re.compile(r"^(\d+(?:\.\d+)?)(ms|s|m)?$")
@@ -84,6 +85,8 @@ def load(
     access = Access(url, token, secret, key)
     settings = config.load(config_file)
     set_up(settings.log)
+    if out is not None:
+        check_folder(out)
     progress(f"loading {url} with {calls} calls of {read.name} …")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         result = runner.run(load_server(access, read, plan, channel, settings, _progress))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import itertools
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -53,14 +55,36 @@ def build(commands: Sequence[str] = COMMANDS) -> typer.Typer:
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
-    line.callback(help=HELP)(_options)
+    line.callback(help=as_typed(HELP))(_options)
     for name in commands:
         module = import_module(f"gateway.cli.{name}")
         if name == "app":
-            line.add_typer(module.commands)
+            group: typer.Typer = module.commands
+            _keep_examples(group)
+            line.add_typer(group, help=as_typed(group.info.help or ""))
         else:
             line.command(name)(getattr(module, name))
+    _keep_examples(line)
     return line
+
+
+def _keep_examples(group: typer.Typer) -> None:
+    for command in group.registered_commands:
+        if command.callback is not None:
+            command.help = as_typed(command.callback.__doc__ or "")
+
+
+def as_typed(text: str) -> str:
+    """A help text whose examples stay whole lines: what is broken in two cannot be copied."""
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    blocks: list[str] = []
+    for example, group in itertools.groupby(paragraphs, lambda words: "voice-gateway " in words):
+        if example:
+            # The mark by which click leaves a paragraph as it is.
+            blocks.append("\b\n" + "\n".join(line.strip() for line in group))
+        else:
+            blocks += group
+    return "\n\n".join(blocks)
 
 
 def main() -> None:

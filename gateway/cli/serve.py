@@ -16,6 +16,7 @@ import uvloop
 from gateway import __version__, config, demo
 from gateway.channels.ces import NATIVE
 from gateway.config import Settings
+from gateway.server.app import check_port
 from gateway.server.compose import running
 from gateway.server.logs import set_up
 
@@ -80,6 +81,7 @@ async def _serve(settings: Settings) -> None:
 
 
 async def _until(settings: Settings, up: asyncio.Event, stop: asyncio.Event) -> None:
+    await check_port(settings)
     print("voice-gateway: starting speech engines and agent runtime …", file=sys.stderr)
     async with running(settings) as gateway:
         up.set()

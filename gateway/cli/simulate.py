@@ -11,10 +11,10 @@ import typer
 from gateway import config
 from gateway.cli.output import finish, folder_for, progress, show
 from gateway.server.logs import set_up
-from gateway.simulate.report import write_report
+from gateway.simulate.report import check_folder, write_report
 from gateway.simulate.result import RunResult
 from gateway.simulate.run import Simulator
-from gateway.simulate.scenario import read_scenario
+from gateway.simulate.scenario import read_scenario, undeclared
 
 
 def simulate(
@@ -55,10 +55,15 @@ def simulate(
     read = [read_scenario(path) for path in scenarios]
     settings = config.load(config_file, flags or ())
     set_up(settings.log)
+    if out is not None:
+        check_folder(out)
     simulator = Simulator(settings)
     several = len(read) > 1
     results: list[RunResult] = []
     for scenario in read:
+        known = {*simulator.app_of(scenario, app).variable_declarations}
+        for warning in undeclared(scenario, known | {settings.call.language_variable}):
+            progress(warning)
         begun = time.monotonic()
         progress(f"simulating {scenario.name} …")
         result = simulator.run(scenario, app, channel)

@@ -24,7 +24,7 @@ import orjson
 import structlog
 
 from gateway.config import Settings
-from gateway.errors import RuntimeFailure
+from gateway.errors import AppError, ConfigError, GatewayError, RuntimeFailure
 from gateway.runtime.link import RuntimeLink, WebsocketLink
 
 log = structlog.get_logger("gateway.runtime")
@@ -112,7 +112,10 @@ class EmbeddedRuntime:
         return [p.process.pid for p in self._processes if p.alive]
 
     async def start(self) -> None:
-        """Start all processes; returns when they serve. Raises RuntimeFailure."""
+        """Start all processes; returns when they serve.
+
+        Raises RuntimeFailure, or what a process says of an app or settings that it cannot use.
+        """
         first = await asyncio.gather(
             *(self._launch() for _ in range(self._settings.runtime.processes)),
             return_exceptions=True,
@@ -237,6 +240,9 @@ class EmbeddedRuntime:
                 )
             if event.get("event") == "ready":
                 return
+            if event.get("event") == "failed":
+                await process.process.wait()
+                raise _as_told(event)
 
     async def _event(self, process: _Process) -> dict[str, Any] | None:
         stdout = process.process.stdout
@@ -301,7 +307,7 @@ class EmbeddedRuntime:
                 continue
             try:
                 await self._launch()
-            except (RuntimeFailure, OSError) as error:
+            except (GatewayError, OSError) as error:
                 log.error("runtime process did not start", error=str(error))
                 pause_s = RESTART_PAUSE_S[min(failures, len(RESTART_PAUSE_S) - 1)]
                 failures += 1
@@ -331,6 +337,14 @@ class EmbeddedRuntime:
         await asyncio.gather(*(self._stop(p) for p in self._processes), return_exceptions=True)
         self._processes.clear()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _as_told(event: Mapping[str, Any]) -> GatewayError:
+    """The error for which a process could not start, as if it had been raised here."""
+    code = str(event.get("code") or "runtime.start")
+    kind = {"app": AppError, "config": ConfigError}.get(code.partition(".")[0], RuntimeFailure)
+    message = str(event.get("message") or "the runtime process could not start")
+    return kind(code, message, where=event.get("where"), hint=event.get("hint"))
 
 
 def _end_group(process: _Process) -> None:

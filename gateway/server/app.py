@@ -12,7 +12,7 @@ import structlog
 from aiohttp import web
 
 from gateway.channels.base import EndReason
-from gateway.config import Settings
+from gateway.config import ServerSettings, Settings
 from gateway.errors import ConfigError
 from gateway.platforms.rest import RestControl
 from gateway.platforms.terms import Accounts
@@ -38,6 +38,29 @@ LET_GO_S: Final = 5.0
 HTTP_STOP_S: Final = 1.0
 
 log = structlog.get_logger()
+
+
+async def check_port(settings: Settings) -> None:
+    """Raise ConfigError where the port is taken, before anything expensive is started."""
+    server = settings.server
+    loop = asyncio.get_running_loop()
+    try:
+        probe = await loop.create_server(
+            asyncio.Protocol, server.host, server.port, start_serving=False
+        )
+    except OSError as error:
+        raise _taken(server, error) from None
+    probe.close()
+    await probe.wait_closed()
+
+
+def _taken(server: ServerSettings, error: OSError) -> ConfigError:
+    return ConfigError(
+        "config.port",
+        f"cannot listen on {server.host}:{server.port}: {error.strerror or error}",
+        where="server.port",
+        hint="another program may use this port; choose one with --port",
+    )
 
 
 class Gateway:
@@ -141,12 +164,7 @@ class Gateway:
             )
         except OSError as error:
             await self._runner.cleanup()
-            raise ConfigError(
-                "config.port",
-                f"cannot listen on {server.host}:{server.port}: {error.strerror or error}",
-                where="server.port",
-                hint="another program may use this port; choose one with --port",
-            ) from None
+            raise _taken(server, error) from None
         self._watch = loop.create_task(self._watch_sockets(), name="media-watch")
         log.info("server.listening", host=server.host, port=self.port, tls=context is not None)
 

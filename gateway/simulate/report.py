@@ -6,6 +6,7 @@ Nothing in them depends on the clock on the wall, so identical calls make identi
 from __future__ import annotations
 
 import io
+import tempfile
 import wave
 from collections.abc import Sequence
 from html import escape
@@ -36,9 +37,29 @@ def write_report(result: RunResult, folder: Path) -> None:
         for name, content in files.items():
             (folder / name).write_bytes(content)
     except OSError as error:
-        raise ScenarioError(
-            "scenario.out", f"cannot write the report: {error}", where=str(folder)
-        ) from None
+        raise _unwritable(folder, error) from None
+
+
+def check_folder(folder: Path) -> None:
+    """Make `folder` and see that reports can be written there, before the work for them is done.
+
+    Raises ScenarioError.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+
+
+def _unwritable(folder: Path, error: OSError) -> ScenarioError:
+    return ScenarioError(
+        "scenario.out",
+        f"cannot write the report: {error.strerror or error}",
+        where=str(folder),
+        hint="--out takes a folder, new or your own",
+    )
 
 
 def stereo_wav(log: CallLog) -> bytes:

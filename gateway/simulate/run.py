@@ -86,7 +86,7 @@ class Simulator:
 
         `observe` is told each message of the agent and when in the call it came.
         """
-        app = self._app(app_path or scenario.app or self.settings.app or demo.APP_PATH)
+        app = self.app_of(scenario, app_path)
         # Sockets and signals, the abstract rest, are what a virtual loop does not have.
         loop = VirtualLoop()  # type: ignore[abstract]
         chance = random.getstate()
@@ -103,7 +103,9 @@ class Simulator:
             loop.close()
         return RunResult(log, judge(log))
 
-    def _app(self, path: Path) -> App:
+    def app_of(self, scenario: Scenario, app_path: Path | None = None) -> App:
+        """The app that answers the scenario. Raises AppError."""
+        path = app_path or scenario.app or self.settings.app or demo.APP_PATH
         resolved = path.resolve()
         if resolved not in self._apps:
             self._apps[resolved] = read_app(resolved)

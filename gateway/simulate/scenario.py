@@ -6,7 +6,8 @@ with `file:line` and a hint. Relative paths count from the scenario's own folder
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -194,6 +195,28 @@ _KEYS = ("app", "channel", "from", "to", "variables", "latency", "caller", "expe
 _STEPS = ("wait", "say", "play", "dtmf", "silence", "noise", "hangup")
 _EXPECTATIONS = ("heard", "not_heard", "event", "ended")
 _WINDOW = ("within", "after", "before")
+KINDS = (
+    "call_started",
+    "user_speech_started",
+    "user_speech_ended",
+    "user_text",
+    "dtmf",
+    "dtmf_sent",
+    "runtime_input",
+    "runtime_output",
+    "utterance_queued",
+    "utterance_started",
+    "utterance_ended",
+    "barge_in",
+    "held",
+    "resumed",
+    "cleared",
+    "inactivity",
+    "error",
+    "transfer",
+    "call_ended",
+)
+"""What a timeline can hold: a misspelt kind would never come, and never be missed."""
 
 
 def read_scenario(path: Path) -> Scenario:
@@ -340,11 +363,11 @@ def _wait(node: Node, timeout: Node | None) -> Step:
 
 def _event(node: Node, *, counted: bool = False) -> EventPattern:
     if node.is_scalar:
-        return EventPattern(node.words("event"))
+        return EventPattern(_kind(node))
     entries = node.mapping("event")
     if "kind" not in entries:
         raise node.fail("scenario.event", "the event has no kind", "{kind: barge_in}")
-    kind = entries.pop("kind").words("kind")
+    kind = _kind(entries.pop("kind"))
     if "count" in entries and not counted:
         raise entries["count"].fail("scenario.unknown_key", "count goes with an expected event")
     entries.pop("count", None)
@@ -352,6 +375,28 @@ def _event(node: Node, *, counted: bool = False) -> EventPattern:
         if value.is_scalar and isinstance(value.plain(), str):
             value.pattern(key)
     return EventPattern(kind, {key: value.plain() for key, value in entries.items()})
+
+
+def _kind(node: Node) -> str:
+    kind = node.words("event")
+    if kind not in KINDS:
+        close = difflib.get_close_matches(kind, KINDS, 1)
+        meant = f"did you mean {close[0]}? " if close else ""
+        raise node.fail(
+            "scenario.event",
+            f"a timeline holds no events of the kind {kind!r}",
+            f"{meant}the kinds are: {', '.join(KINDS)}",
+        )
+    return kind
+
+
+def undeclared(scenario: Scenario, declared: Collection[str]) -> list[str]:
+    """What is wrong with the scenario's variables: an app takes only those that it declares."""
+    return [
+        f"{scenario.file}: the app declares no variable {name!r}: it will not take it"
+        for name in scenario.variables
+        if name not in declared
+    ]
 
 
 def _count(node: Node) -> int:

@@ -12,6 +12,8 @@ import structlog
 from typer.testing import CliRunner, Result
 
 from gateway.cli.main import build
+from gateway.demo import APP_PATH
+from gateway.errors import ScenarioError
 
 GOOD = "caller: [{wait: agent_quiet}, {hangup: true}]\nexpect: [{heard: welcome}]\n"
 BAD = "caller: [{hangup: true}]\nexpect: [{heard: never said}]\n"
@@ -101,6 +103,53 @@ def test_bad_input_is_exit_code_2(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("simulate", "GOOD"),
+        ("call", "http://127.0.0.1:1", "GOOD"),
+        ("load", "http://127.0.0.1:1", "GOOD", "--calls", "1"),
+        ("app", "evaluate", str(APP_PATH)),
+    ],
+)
+def test_an_out_that_cannot_be_written_is_told_before_the_work(
+    arguments: tuple[str, ...], files: dict[str, str]
+) -> None:
+    out = files["good"] + "/out"
+    words = [files["good"] if word == "GOOD" else word for word in arguments]
+    result = run(*words, "--out", out)
+    assert isinstance(result.exception, ScenarioError)
+    assert (result.exception.code, result.exception.where) == ("scenario.out", out)
+    assert "simulating" not in result.stderr
+    assert "ing http" not in result.stderr
+
+
+def test_a_variable_that_nobody_declares_is_a_warning(tmp_path: Path) -> None:
+    path = tmp_path / "named.yaml"
+    path.write_text("variables: {customer_name: Ann, nick: A}\n" + GOOD)
+    result = run("simulate", str(path))
+    assert result.exit_code == 0
+    warnings = [line for line in result.stderr.splitlines() if "declares no variable" in line]
+    assert warnings == [f"{path}: the app declares no variable 'nick': it will not take it"]
+
+
+@pytest.mark.parametrize(
+    ("command", "example"),
+    [
+        ("", "simulate scenario.yaml --out out   a whole call, in virtual time, with a report"),
+        ("serve", "serve --config config/production.yaml --set server.max_calls=100"),
+        ("load", "load http://127.0.0.1:8080 greeting.yaml --calls 200 --duration 5m"),
+        ("app", "unpack my_app.zip my_app && voice-gateway app pack my_app my_app2.zip"),
+        ("app evaluate", "app evaluate my_app --name balance --junit junit.xml"),
+    ],
+)
+def test_examples_in_help_are_whole_lines(
+    command: str, example: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    assert example in run(*command.split(), "--help").stdout
 
 
 @pytest.mark.parametrize("command", ["simulate", "call", "load"])

@@ -14,7 +14,7 @@ import pytest
 
 from gateway import config
 from gateway.call.events import InputType, RuntimeText, RuntimeTurnCompleted, ToRuntime
-from gateway.errors import RuntimeFailure
+from gateway.errors import AppError, RuntimeFailure
 from gateway.runtime.client import RuntimeClient
 from gateway.runtime.embedded import EmbeddedRuntime
 
@@ -116,9 +116,11 @@ async def test_code_that_cannot_be_ended_retires_its_process_and_others_go_on() 
 
 async def test_an_app_that_cannot_be_read_is_told_at_the_start(tmp_path: Path) -> None:
     runtime = EmbeddedRuntime(config.load(), tmp_path)
-    with pytest.raises(RuntimeFailure) as caught:
+    with pytest.raises(AppError) as caught:
         await runtime.start()
-    assert caught.value.code == "runtime.start"
+    assert caught.value.code == "app.no_app_file"
+    assert caught.value.where == str(tmp_path)
+    assert caught.value.hint
 
 
 async def test_no_process_left_and_no_folder_left() -> None:

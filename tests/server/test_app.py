@@ -16,8 +16,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from websockets.exceptions import InvalidStatus
 
+from gateway import config
 from gateway.channels.base import EndReason
 from gateway.errors import ConfigError
+from gateway.server.app import check_port
 from tests.server.conftest import Serve
 from tests.server.echo import EchoCall, EchoCalls, until
 from tests.server.wire import NATIVE, close_code, request, start_native, websocket
@@ -28,6 +30,18 @@ async def test_a_taken_port_is_a_setting_to_change(serve: Serve) -> None:
     with pytest.raises(ConfigError) as caught:
         await serve({"server.port": gateway.port})
     assert caught.value.code == "config.port"
+
+
+async def test_a_taken_port_is_known_before_anything_is_started(serve: Serve) -> None:
+    gateway = await serve()
+    settings = config.load(flags=[f"server.port={gateway.port}"])
+    with pytest.raises(ConfigError) as caught:
+        await check_port(settings)
+    assert caught.value.code == "config.port"
+    await gateway.stop()
+    # What is free is left free.
+    for _ in range(2):
+        await check_port(settings)
 
 
 async def test_an_open_server_does_not_start(serve: Serve) -> None:

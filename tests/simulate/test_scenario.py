@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gateway
 from gateway import demo
 from gateway.channels.base import EndReason
 from gateway.errors import ScenarioError
 from gateway.simulate.scenario import (
+    KINDS,
     Dtmf,
     EventPattern,
     ExpectEnded,
@@ -31,6 +34,7 @@ from gateway.simulate.scenario import (
     Window,
     parse_scenario,
     read_scenario,
+    undeclared,
 )
 
 FULL = """\
@@ -139,8 +143,8 @@ MISTAKES = [
     ("caller:\n  - wait: {heard: a, event: b}", "scenario.step", 2),
     ("caller:\n  - wait: {heard: '('}", "scenario.regex", 2),
     ("caller:\n  - wait: {event: {reason: a}}", "scenario.event", 2),
-    ("caller:\n  - wait: {event: {kind: a, uri: '['}}", "scenario.regex", 2),
-    ("caller:\n  - wait: {event: {kind: a, count: 2}}", "scenario.unknown_key", 2),
+    ("caller:\n  - wait: {event: {kind: dtmf, uri: '['}}", "scenario.regex", 2),
+    ("caller:\n  - wait: {event: {kind: dtmf, count: 2}}", "scenario.unknown_key", 2),
     ("caller:\n  - play: nothing.wav", "scenario.path", 2),
     ("caller:\n  - dtmf: 12x", "scenario.dtmf", 2),
     ("caller:\n  - silence: long", "scenario.duration", 2),
@@ -191,3 +195,40 @@ def test_no_text_is_worse_than_a_scenario_error(text: str) -> None:
 @pytest.mark.parametrize("path", sorted(demo.SCENARIOS_PATH.glob("*.yaml")), ids=lambda p: p.stem)
 def test_the_demo_scenarios_are_read(path: Path) -> None:
     assert read_scenario(path).caller
+
+
+# ---- kinds of events, variables
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "caller: [{wait: {event: barge_inn}}, {hangup: true}]",
+        "caller: [{hangup: true}]\nexpect: [{event: {kind: barge_inn}}]",
+        "caller: [{hangup: true}]\nexpect: [{heard: x, after: barge_inn}]",
+    ],
+)
+def test_a_kind_that_no_timeline_holds_is_an_error_with_its_line(line: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        parse(line)
+    assert caught.value.code == "scenario.event"
+    assert caught.value.where == f"test.yaml:{line.count(chr(10)) + 1}"
+    assert (caught.value.hint or "").startswith("did you mean barge_in?")
+
+
+def test_every_kind_that_the_call_engine_records_can_be_expected() -> None:
+    package = Path(gateway.__file__).parent
+    recorded = set()
+    for path in (*package.glob("call/*.py"), package / "session.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            name = getattr(getattr(node, "func", None), "attr", None)
+            if isinstance(node, ast.Call) and name in ("record", "_observe"):
+                recorded |= {a.value for a in node.args if isinstance(a, ast.Constant)}
+    assert recorded == set(KINDS)
+
+
+def test_variables_that_the_app_does_not_declare_are_named() -> None:
+    scenario = parse("variables: {gold: true, golf: true}\ncaller: [{hangup: true}]")
+    assert undeclared(scenario, {"gold"}) == [
+        "test.yaml: the app declares no variable 'golf': it will not take it"
+    ]

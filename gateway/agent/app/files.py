@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import lzma
 import stat
 import unicodedata
 import zipfile
 import zlib
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from gateway.errors import AppError
 
 MAX_MEMBERS = 10_000
+MAX_LOOK = 1_000
+"""How much of a folder without an app file is looked at."""
 MAX_TOTAL_BYTES = 512 << 20
 MAX_FILE_BYTES = 128 << 20
 MAX_RATIO = 200
@@ -88,6 +92,10 @@ def _missing(origin: str, rel: str) -> AppError:
     )
 
 
+def _unreadable(where: str, error: OSError) -> AppError:
+    return AppError("app.unreadable", f"cannot be read: {error.strerror}", where=where)
+
+
 def _too_large(origin: str, rel: str) -> AppError:
     return AppError(
         "app.size", f"file is larger than {MAX_FILE_BYTES >> 20} MiB", where=f"{origin}:{rel}"
@@ -104,19 +112,42 @@ class FolderFiles:
     def _inside(self, path: Path) -> bool:
         return path.resolve().is_relative_to(self._root)
 
-    def _walk(self, folder: Path) -> Iterator[str]:
-        for entry in sorted(folder.iterdir()):
+    def _walk(self, folder: Path) -> Iterator[str | None]:
+        """All files below a folder, and None for whatever else lies there."""
+        try:
+            entries = sorted(folder.iterdir())
+        except OSError as error:
+            raise _unreadable(str(folder), error) from None
+        for entry in entries:
             if _left_out(entry.name) or not self._inside(entry):
-                continue
-            if entry.is_dir():
+                yield None
+            elif entry.is_dir():
+                yield None
                 if not entry.is_symlink():
                     yield from self._walk(entry)
             elif entry.is_file():
                 yield entry.relative_to(self._root).as_posix()
 
     def paths(self) -> list[str]:
-        """All files, sorted; hidden ones and compiled code are left out."""
-        return sorted(self._walk(self._root))
+        """All files, sorted; hidden ones and compiled code are left out. Raises AppError.
+
+        A folder without an app file may be anything, a whole disk too: there, only as much is
+        looked at as shows whether it is the template of an app.
+        """
+        if any((self._root / name).is_file() for name in APP_FILES):
+            found = list(islice(self._walk(self._root), MAX_MEMBERS + 1))
+            if len(found) > MAX_MEMBERS:
+                raise AppError(
+                    "app.size",
+                    f"the folder holds more than {MAX_MEMBERS} files",
+                    where=self.origin,
+                    hint="Keep what is not the app's out of its folder.",
+                )
+        else:
+            found = []
+            with contextlib.suppress(AppError):
+                found.extend(islice(self._walk(self._root), MAX_LOOK))
+        return sorted(path for path in found if path is not None)
 
     def read(self, rel: str) -> bytes:
         """One file's bytes. Raises AppError."""
@@ -127,7 +158,10 @@ class FolderFiles:
             raise _missing(self.origin, rel)
         if path.stat().st_size > MAX_FILE_BYTES:
             raise _too_large(self.origin, rel)
-        return path.read_bytes()
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            raise _unreadable(f"{self.origin}:{rel}", error) from None
 
 
 class ZipFiles:

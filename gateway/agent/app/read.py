@@ -239,7 +239,12 @@ class _Reader:
         resources: Mapping[str, Mapping[str, Mapping[str, Any]]],
     ) -> None:
         if not agents:
-            raise AppError("app.no_agents", "the app has no agents", where=self._files.origin)
+            raise AppError(
+                "app.no_agents",
+                "the app has no agents",
+                where=self._files.origin,
+                hint="Each agent has a folder with a file of its name: agents/<name>/<name>.yaml.",
+            )
         if definition.root_agent not in agents:
             raise AppError(
                 "app.reference",

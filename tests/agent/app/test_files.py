@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import stat
 import zipfile
@@ -165,3 +166,39 @@ def test_a_damaged_zip_is_read_or_an_error(
     path.write_bytes(data)
     with contextlib.suppress(AppError):
         open_files(path).read("app.yaml")
+
+
+# ---- folders that are no app, or no longer one
+
+
+def test_a_folder_that_is_no_app_is_not_searched_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MAX_LOOK", 5)
+    for number in range(20):
+        (tmp_path / f"{number:02}").mkdir()
+        (tmp_path / f"{number:02}/file.txt").write_text("x")
+    assert open_files(tmp_path).paths() == ["00/file.txt", "01/file.txt"]
+    (tmp_path / "app.yaml").write_text("displayName: x")
+    assert len(open_files(tmp_path).paths()) == 21
+
+
+def test_an_app_among_too_many_files_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MAX_MEMBERS", 3)
+    for name in ("app.yaml", "a", "b", "c"):
+        (tmp_path / name).write_text("x")
+    with pytest.raises(AppError) as caught:
+        open_files(tmp_path).paths()
+    assert caught.value.code == "app.size"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_what_may_not_be_read_is_an_error_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "app.yaml").write_text("x")
+    (tmp_path / "agents").mkdir(mode=0)
+    with pytest.raises(AppError) as caught:
+        open_files(tmp_path).paths()
+    assert (caught.value.code, caught.value.where) == ("app.unreadable", str(tmp_path / "agents"))
+    (tmp_path / "agents").rmdir()

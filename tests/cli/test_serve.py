@@ -1,0 +1,45 @@
+"""`voice-gateway serve` that cannot start: two lines on standard error, exit code 2."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.agent.app.check.app import report
+
+WAIT_S = 60
+
+
+def serve(*arguments: str) -> tuple[int, list[str]]:
+    done = subprocess.run(
+        [sys.executable, "-m", "gateway.cli", "serve", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=False,
+    )
+    assert done.stdout == ""
+    return done.returncode, done.stderr.splitlines()
+
+
+def test_an_app_whose_code_is_broken(tmp_path: Path) -> None:
+    code = "tools/look_up/code.py"
+    report(tmp_path / "app", {code: "def look_up(:\n"})
+    status, lines = serve("--app", str(tmp_path / "app"), "--port", "0")
+    assert status == 2
+    told = [line for line in lines if not line.startswith("voice-gateway: starting")]
+    assert told == [
+        f"app.syntax: Python syntax: invalid syntax ({code}:1)",
+        "  All problems of an app at once: voice-gateway app check PATH",
+    ]
+
+
+def test_a_port_that_is_taken_is_told_before_the_engines_load() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        status, lines = serve("--port", str(port))
+    assert status == 2
+    assert lines[0].startswith(f"config.port: cannot listen on 127.0.0.1:{port}: ")
+    assert len(lines) == 2
