@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from gateway.agent.app.evaluations import Comparison, Expectation, GoldenTurn, Kind, Thresholds
+from gateway.agent.app.layout import directory_name
 from gateway.agent.app.models import END_SESSION
 from gateway.agent.prompt import agent_name, tool_name
 from gateway.agent.tools.python import attribute_name
@@ -138,7 +139,7 @@ async def _words_differ(
         # The judge failed, not the agent; still the words have not passed.
         return str(error)
     least = thresholds.similarity
-    return "" if points >= least else f"alike by {points} of 4, {least} are needed"
+    return "" if points >= least else f"alike by {points} of 4, {least:g} are needed"
 
 
 def _nearest(
@@ -157,7 +158,8 @@ def _problems(one: Expectation, observed: Observed, variables: Mapping[str, Any]
             return [f"called {call_text(c.name, c.args)}" for c in observed.calls]
         return ()
     if one.kind is Kind.AGENT_TRANSFER:
-        if agent_name(value) in observed.transfers:
+        # Exports name an agent by its display name, or by its folder.
+        if directory_name(agent_name(value)) in map(directory_name, observed.transfers):
             return ()
         return [f"handed over to {', '.join(observed.transfers) or 'nobody'}"]
     if one.kind is Kind.UPDATED_VARIABLES:

@@ -105,5 +105,5 @@ class ScenarioRun:
             if best >= self._evaluation.thresholds.similarity:
                 return Line(Verdict.PASSED, text, line=one.line)
         least = self._evaluation.thresholds.similarity
-        why = f"the nearest response is alike by {best} of 4, {least} are needed"
+        why = f"the nearest response is alike by {best} of 4, {least:g} are needed"
         return Line(Verdict.FAILED, text, (why,), one.line)

@@ -175,6 +175,9 @@ def test_a_hand_over_goes_to_the_named_agent(tmp_path: Path) -> None:
     assert not failures(judged(turn, did(called("transfer_to_agent", agent_name="Care"), moved)))
     [line] = failures(judged(turn, did()))
     assert line.difference == ("handed over to nobody",)
+    by_folder = turn_of(tmp_path / "b", expect(agentTransfer={"targetAgent": "Care_Team"}))
+    there = {"agentTransfer": {"targetAgent": "", "displayName": "Care Team"}}
+    assert not failures(judged(by_folder, did(there)))
 
 
 def test_variables_have_their_values_at_the_end_of_the_turn(tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def _turn_thresholds(at: _At, base: Thresholds) -> Thresholds:
     similarity = at.at("semanticSimilaritySuccessThreshold").number(0, 4)
     calls = at.at("overallToolInvocationCorrectnessThreshold").number(0, 1)
     if similarity is not None:
-        base = replace(base, similarity=int(similarity))
+        base = replace(base, similarity=similarity)
     if calls is not None:
         base = replace(base, tool_calls=float(calls))
     return base

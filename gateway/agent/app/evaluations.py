@@ -42,7 +42,7 @@ class UserGoal(StrEnum):
 class Thresholds:
     """From where on a comparison passes; the defaults are the platform's."""
 
-    similarity: int = 3
+    similarity: float = 3
     """0 to 4."""
     tool_calls: float = 1.0
     """Share of a turn's expected calls that must have been made, 0 to 1."""

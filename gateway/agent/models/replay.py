@@ -14,6 +14,7 @@ from typing import Any
 from gateway import bidi
 from gateway.agent.app.evaluation_files import read_evaluations
 from gateway.agent.app.evaluations import Expectation, GoldenTurn, Kind, UserInput
+from gateway.agent.app.layout import directory_name
 from gateway.agent.app.models import END_SESSION, App
 from gateway.agent.likeness import likeness, words
 from gateway.agent.models.base import ModelStep, Purpose
@@ -80,8 +81,10 @@ class ReplayModel:
     def __init__(self, app: App) -> None:
         """Raises AppError model.replay where the app has no golden evaluation, evaluation.*."""
         evaluations = read_evaluations(app).evaluations.values()
+        # Exports name an agent by its display name, or by its folder.
+        agents = {directory_name(name): name for name in app.agents}
         self._goldens = tuple(
-            tuple(_replayed(turn) for turn in one.golden.turns)
+            tuple(_replayed(turn, agents) for turn in one.golden.turns)
             for one in evaluations
             if one.golden is not None
         )
@@ -157,7 +160,7 @@ def _unknown(situation: Situation) -> Iterator[Part]:
 # ---- goldens as scripts
 
 
-def _replayed(turn: GoldenTurn) -> _Turn:
+def _replayed(turn: GoldenTurn, agents: Mapping[str, str]) -> _Turn:
     parts = [Part(text=text) for one in turn.inputs if (text := _as_read(one))]
     said, events, contexts = read_input(Content(parts=parts, role="user"))
     digits = pressed(contexts)
@@ -166,7 +169,7 @@ def _replayed(turn: GoldenTurn) -> _Turn:
         events=_events(events),
         digits=digits,
         contexts=() if digits else tuple(words(" ".join(contexts))),
-        actions=tuple(_actions(turn)),
+        actions=tuple(_actions(turn, agents)),
     )
 
 
@@ -184,9 +187,9 @@ def _events(names: Iterable[str]) -> frozenset[str]:
     return frozenset(map(bidi.event_text, names))
 
 
-def _actions(turn: GoldenTurn) -> Iterator[_Action]:
+def _actions(turn: GoldenTurn, agents: Mapping[str, str]) -> Iterator[_Action]:
     """What the agent does in the turn. Calls that follow one another are made together."""
-    done = [part for one in turn.expectations for part in _parts(one)]
+    done = [part for one in turn.expectations for part in _parts(one, agents)]
     for index, part in enumerate(done):
         if part is None:
             continue
@@ -196,7 +199,7 @@ def _actions(turn: GoldenTurn) -> Iterator[_Action]:
         yield _Action(part.model_dump_json(exclude_none=True), waits)
 
 
-def _parts(expectation: Expectation) -> Iterator[Part | None]:
+def _parts(expectation: Expectation, agents: Mapping[str, str]) -> Iterator[Part | None]:
     """The parts that an expectation asks for; None: an answer of a tool lies between."""
     value = expectation.value
     if expectation.kind is Kind.AGENT_RESPONSE:
@@ -205,7 +208,8 @@ def _parts(expectation: Expectation) -> Iterator[Part | None]:
     elif expectation.kind is Kind.TOOL_CALL:
         yield Part.from_function_call(tool_name(value), dict(value.get("args") or {}))
     elif expectation.kind is Kind.AGENT_TRANSFER:
-        yield Part.from_agent_transfer(agent_name(value))
+        name = agent_name(value)
+        yield Part.from_agent_transfer(agents.get(directory_name(name), name))
     elif expectation.kind in (Kind.TOOL_RESPONSE, Kind.MOCK_TOOL_RESPONSE):
         yield None
 

@@ -160,7 +160,7 @@ golden:
             "evaluationMetricsThresholds": {
                 "goldenEvaluationMetricsThresholds": {
                     "turnLevelMetricsThresholds": {
-                        "semanticSimilaritySuccessThreshold": 2,
+                        "semanticSimilaritySuccessThreshold": 2.5,
                         "overallToolInvocationCorrectnessThreshold": 0.75,
                     },
                     "toolMatchingSettings": {"extraToolCallBehavior": "ALLOW"},
@@ -171,7 +171,7 @@ golden:
     golden = suite.evaluations["E"].golden
     assert golden is not None
     first, second = golden.turns
-    assert first.thresholds == Thresholds(2, 0.75, 0.5, extra_calls_fail=False)
+    assert first.thresholds == Thresholds(2.5, 0.75, 0.5, extra_calls_fail=False)
     assert second.thresholds == Thresholds(4, 0.75, 0.5, extra_calls_fail=False)
     assert second.expectations[0].arguments_threshold == 0
 

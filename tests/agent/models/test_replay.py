@@ -60,7 +60,7 @@ PARCEL = golden(
 PERSON = golden(
     [
         user("I want a person"),
-        {"expectation": {"agentTransfer": {"targetAgent": "Care"}}},
+        {"expectation": {"agentTransfer": {"targetAgent": "Care_Team"}}},
         says("Care here."),
     ],
     [user("Yes please"), says("Care notes it.")],
@@ -77,8 +77,8 @@ def make(folder: Path, **evaluations: Any) -> Path:
         folder,
         app={"variableDeclarations": [{"name": "found", "schema": {"type": "STRING"}}]},
         agents={
-            "Main": {"tools": ["find", "end_session"], "childAgents": ["Care"]},
-            "Care": {},
+            "Main": {"tools": ["find", "end_session"], "childAgents": ["Care Team"]},
+            "Care Team": {},
         },
         files={
             **python_tool("find", FIND),
