@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from gateway.cli.app import commands
 from gateway.demo import TEMPLATE_PATH
-from gateway.errors import AppError
+from gateway.errors import AppError, GatewayError
 from tests.agent.talk import APPS
 
 GOLDENS = APPS / "goldens"
@@ -64,7 +64,8 @@ def test_where_nothing_can_be_run_the_command_says_why() -> None:
 
 def test_a_result_that_cannot_be_written_is_an_error_with_its_place(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(AppError) as caught:
-        run(GOLDENS, "--name", "^Good card", "--junit", tmp_path / "file/junit.xml")
-    assert caught.value.code == "evaluation.output"
-    assert caught.value.where == str(tmp_path / "file/junit.xml")
+    for place, code in (("file/junit.xml", "scenario.out"), ("", "evaluation.output")):
+        with pytest.raises(GatewayError) as caught:
+            run(GOLDENS, "--name", "^Good card", "--junit", tmp_path / place)
+        assert caught.value.code == code
+        assert str(tmp_path) in (caught.value.where or "")
