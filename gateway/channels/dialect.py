@@ -29,7 +29,7 @@ class Request:
     raw_query: str = ""
     query: Mapping[str, Sequence[str]] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
-    """By lower-case name; of a name that comes twice, the first."""
+    """By lower-case name; values of a name that comes more than once are joined by a comma."""
     values: Mapping[str, str] = field(default_factory=dict)
     """Segments of the route's pattern, unquoted."""
     form: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from gateway.config import AuthSettings, Settings
 from gateway.errors import AuthError, ConfigError
 from gateway.server.routes import served
 from gateway.server.tokens import MediaClaim, MediaTokens
+
+_HOST = re.compile(r"[\w.-]+(:\d+)?|\[[0-9a-fA-F:.]+\](:\d+)?", re.ASCII)
 
 NO_TOKENS_HINT = "set auth.tokens (bearer) to let others in"
 
@@ -34,7 +37,10 @@ class Caller:
     authorization: str = ""
     access_token: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """By lower-case name."""
+    """By lower-case name, as `Request.headers`.
+
+    Some proxies add a field of their own behind the client's: none of them may hide another.
+    """
 
 
 def is_loopback(host: str) -> bool:
@@ -52,6 +58,9 @@ def is_loopback(host: str) -> bool:
 
 def host_name(host: str) -> str:
     """A Host header without its port; empty where it is malformed."""
+    if not _HOST.fullmatch(host):
+        # More than a name and a port: others may read another name from it.
+        return ""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
@@ -138,6 +147,8 @@ class Proxies:
             ip = ipaddress.ip_address(address)
         except ValueError:
             return False
+        # A socket that listens on IPv6 tells IPv4 peers as ::ffff:192.0.2.1.
+        ip = getattr(ip, "ipv4_mapped", None) or ip
         return any(ip.version == network.version and ip in network for network in self._networks)
 
     def source(self, caller: Caller) -> str:

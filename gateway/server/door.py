@@ -36,7 +36,7 @@ def caller_of(head: Head, address: str) -> Caller:
         origin=head.get("origin"),
         authorization=head.get("authorization"),
         access_token=head.query_value("access_token"),
-        headers=dict(reversed(head.headers)),
+        headers=head.fields(),
     )
 
 
@@ -79,7 +79,7 @@ class MediaDoor:
             path=head.path,
             raw_query=head.query,
             query=head.query_values(),
-            headers=dict(reversed(head.headers)),
+            headers=head.fields(),
             values=found.values,
             origin=public_origin(self._settings, dialect),
         )

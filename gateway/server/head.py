@@ -48,6 +48,13 @@ class Head:
         """The first value of a header, or an empty string."""
         return next((value for key, value in self.headers if key == name), "")
 
+    def fields(self) -> dict[str, str]:
+        """All headers by name; values of a name that comes more than once are joined by a comma."""
+        fields: dict[str, str] = {}
+        for name, value in self.headers:
+            fields[name] = f"{fields[name]}, {value}" if name in fields else value
+        return fields
+
     def tokens(self, name: str) -> set[str]:
         """The comma-separated members of a header, in lower case."""
         values = (value for key, value in self.headers if key == name)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Final
@@ -24,7 +23,7 @@ from gateway.errors import AdmissionError, GatewayError, ProtocolError, RestErro
 from gateway.platforms.rest import RestControl
 from gateway.server import answers
 from gateway.server.admission import Admission
-from gateway.server.auth import Caller, Gate, is_loopback, public_origin
+from gateway.server.auth import Caller, Gate, host_name, is_loopback, public_origin
 from gateway.server.door import MediaDoor
 from gateway.server.head import HeadError
 from gateway.server.observers import CallObservers
@@ -35,8 +34,6 @@ TIMELINE_WAIT_S: Final = 10.0
 """How long `?follow=1` waits for a call that has not started yet."""
 FOLLOWER_READ_S: Final = 30.0
 """How long a follower of a timeline may leave what it was sent unread."""
-
-_HOST = re.compile(r"[\w.-]+(:\d+)?|\[[0-9a-fA-F:.]+\](:\d+)?", re.ASCII)
 
 log = structlog.get_logger()
 
@@ -208,7 +205,8 @@ class HttpPages:
             self._door.check_account(dialect, account)
             answer = asked.webhook.answer(Hook(settings, told, media_url))
             if answer.connect is not None:
-                await self._door.connect(dialect, answer.connect, told, request.remote or "")
+                source = self._gate.proxies.source(caller)
+                await self._door.connect(dialect, answer.connect, told, source)
             if answer.requests:
                 await self._ask_platform(dialect.name, answer.requests)
         except ProtocolError as error:
@@ -294,7 +292,7 @@ class HttpPages:
         if public:
             return public.rstrip("/")
         host = request.headers.get("Host", "")
-        if not _HOST.fullmatch(host):
+        if not host_name(host):
             host = f"{self._settings.server.host}:{self._settings.server.port}"
         return f"{'https' if self._settings.server.tls_cert else 'http'}://{host}"
 
@@ -324,7 +322,7 @@ def _caller(request: web.Request) -> Caller:
         origin=request.headers.get("Origin", ""),
         authorization=request.headers.get("Authorization", ""),
         access_token=request.query.get("access_token", ""),
-        headers={name.lower(): request.headers[name] for name in request.headers},
+        headers={name.lower(): ", ".join(request.headers.getall(name)) for name in request.headers},
     )
 
 

@@ -243,7 +243,9 @@ class MediaSocket(WSListener):
         self._close_code = code
         if self._closing_s is None:
             self._closing_s = self._loop.time()
-            transport.send_close(code if code >= 1000 else 1000)  # type: ignore[arg-type]
+            # These stand for closes without a code and never go over the wire.
+            answer = 1000 if code < 1000 or code in (1005, LOST, 1015) else code
+            transport.send_close(answer)  # type: ignore[arg-type]
         transport.disconnect()
 
     def _fragment(self, kind: WSMsgType, final: bool, payload: bytes) -> None:

@@ -58,7 +58,8 @@ def test_hosts_that_are_not_loopback(host: str) -> None:
 def test_host_headers() -> None:
     assert host_name("Voice.example.com:443") == "voice.example.com"
     assert host_name("[::1]:8080") == "::1"
-    assert host_name("[") == ""
+    for malformed in ("[", "[1:2]", "evil.example.com@localhost", "localhost#.example.com", ""):
+        assert host_name(malformed) == ""
 
 
 @pytest.mark.parametrize(
@@ -272,6 +273,24 @@ def test_a_proxy_on_this_machine_makes_nobody_local() -> None:
     with pytest.raises(AuthError):
         guarded.bearer(local)
     guarded.bearer(LOCAL)
+
+
+async def test_what_a_client_says_of_itself_does_not_hide_what_the_proxy_adds(serve: Serve) -> None:
+    gateway = await serve({"auth.trusted_proxies": ["127.0.0.1"]})
+    # As proxies do that add a field of their own behind the client's.
+    fields = [("X-Forwarded-For", "127.0.0.1"), ("X-Forwarded-For", "192.0.2.1")]
+    with pytest.raises(InvalidStatus) as refused:
+        async with websocket(gateway, NATIVE, additional_headers=fields):
+            pass
+    assert refused.value.response.status_code == 403
+    hook = await request(gateway, "POST", "/twilio/voice", data={"CallSid": "CA1"}, headers=fields)
+    assert (hook[0], error_code(hook[2])) == (403, "auth.local_only")
+
+
+def test_a_proxy_is_known_by_either_spelling_of_its_address() -> None:
+    proxies = gate(auth={"trusted_proxies": ["10.1.0.0/16"]}).proxies
+    assert proxies.trusted("::ffff:10.1.2.3")
+    assert not proxies.trusted("::ffff:10.2.2.3")
 
 
 async def test_a_refused_webhook_is_counted(serve: Serve) -> None:

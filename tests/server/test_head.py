@@ -30,6 +30,13 @@ def test_a_plain_request_is_no_upgrade() -> None:
     assert not parse(b"GET / HTTP/1.1\r\nUpgrade: h2c\r\nConnection: Upgrade").is_upgrade
 
 
+def test_no_header_hides_another_of_its_name() -> None:
+    head = parse(
+        b"GET / HTTP/1.1\r\nX-Forwarded-For: 127.0.0.1\r\nA: 1\r\nx-forwarded-for: 192.0.2.1"
+    )
+    assert head.fields() == {"x-forwarded-for": "127.0.0.1, 192.0.2.1", "a": "1"}
+
+
 def test_an_absolute_address_is_its_path() -> None:
     assert parse(b"GET http://host:80/x?y=1 HTTP/1.1").path == "/x"
 

@@ -231,6 +231,25 @@ async def test_a_peer_that_does_not_answer_the_close_is_dropped(
     stubborn.close()
 
 
+@pytest.mark.parametrize(("told", "answered"), [(1000, 1000), (4002, 4002), (1006, 1000)])
+async def test_codes_that_only_stand_for_a_close_are_not_sent(
+    serve: Serve, told: int, answered: int
+) -> None:
+    gateway = await serve()
+    reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+    writer.write(
+        f"GET {NATIVE} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
+        "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode()
+        + _frame(Opcode.CLOSE, told.to_bytes(2, "big"), False)
+    )
+    async with asyncio.timeout(5):
+        answer = await reader.read(-1)
+    writer.close()
+    await writer.wait_closed()
+    assert answer[-2:] == answered.to_bytes(2, "big")
+
+
 async def test_the_line_is_held_until_the_call_lets_go(serve: Serve, calls: EchoCalls) -> None:
     gateway = await serve({"server.max_calls": 1})
     async with websocket(gateway, NATIVE) as client:
