@@ -17,6 +17,7 @@ from tests.call.harness import (
     EMULATED,
     FRAME_BYTES,
     LINEAR_8K,
+    MS_PER_CHARACTER,
     NATIVE,
     RATE_HZ,
     TICK_S,
@@ -137,3 +138,26 @@ def test_the_recorded_agent_stays_where_the_platform_played_it(ppm: float) -> No
     for piece in track.placed[::1000]:
         assert piece.start / RATE_HZ == pytest.approx(piece.index * frame_s, abs=0.03)
     assert len(track.placed) == pytest.approx(count, abs=40)
+
+
+class MuteLine(DriftingLine):
+    """A platform that sends nothing of the caller's, so nothing tells its clock."""
+
+    def _caller_audio(self) -> None:
+        self.actions.clear()
+
+
+@pytest.mark.parametrize("ppm", [-200.0, 200.0])
+def test_without_the_callers_audio_each_pause_sets_the_clocks_right(ppm: float) -> None:
+    # Within one stretch they part by a fifth of a millisecond a second, and no further.
+    turns, stretch_s = 60, 50
+    line = MuteLine(ppm, EMULATED)
+    line.run(0.1)
+    for turn in range(1, turns + 1):
+        line.say("x" * (stretch_s * 1000 // MS_PER_CHARACTER - 1) + ".", turn)
+        line.run(59.0)
+    assert len(line.far.waits) >= turns * stretch_s / TICK_S
+    begins_s = line.profile.lead_ms / 1000 + JITTER_S
+    assert max(line.far.waits) < begins_s + stretch_s * 200e-6 + TICK_S / 2
+    # It has nothing to play before each stretch, and never within one.
+    assert len(line.far.gaps) <= turns + 1
