@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from gateway import config
+from gateway.agent.app.evaluations import Method
 from gateway.cli.output import FAILED, progress, show_json
 from gateway.errors import AppError
 from gateway.evaluate.junit import to_junit
@@ -31,6 +32,14 @@ def evaluate(
     ] = None,
     dataset: Annotated[
         str | None, typer.Option("--dataset", help="Only the members of this dataset.")
+    ] = None,
+    method: Annotated[
+        Method | None,
+        typer.Option(
+            "--method",
+            help="In text: naive, one session; stable, each turn by itself, after the turns before "
+            "it as they should have gone. Default: the app's.",
+        ),
     ] = None,
     as_text: Annotated[
         bool,
@@ -77,7 +86,7 @@ def evaluate(
     for folder in (out, junit.parent if junit is not None else None):
         if folder is not None:
             check_folder(folder)
-    options = Options(channel, names or (), dataset, as_text, out)
+    options = Options(channel, method, names or (), dataset, as_text, out)
     report = run_evaluations(path, settings, options, progress)
     document = orjson.dumps(report.to_json(), option=orjson.OPT_INDENT_2)
     if out is not None:

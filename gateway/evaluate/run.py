@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gateway.agent.app.evaluation_files import read_evaluations
-from gateway.agent.app.evaluations import Evaluation
+from gateway.agent.app.evaluations import Evaluation, EvaluationSettings, Method
 from gateway.agent.app.read import read_app
 from gateway.agent.models.base import Model
 from gateway.agent.models.choose import provider_of
@@ -38,10 +38,11 @@ Progress = Callable[[str], None]
 class Options:
     """What is run, and how. `channel`: `text` or a dialect. `calls`: folder for reports of calls.
 
-    `as_text`: in calls the recogniser gives the evaluation's own words.
+    `method`: None: the app's own. `as_text`: in calls the recogniser gives the evaluation's words.
     """
 
     channel: str = TEXT
+    method: Method | None = None
     names: Sequence[str] = ()
     dataset: str | None = None
     as_text: bool = False
@@ -69,9 +70,7 @@ def evaluate(path: Path, settings: Settings, options: Options, progress: Progres
             for number, one in enumerate(chosen, 1):
                 progress(f"evaluating {one.name} ({number} of {len(chosen)}) …")
                 begun = time.monotonic()
-                run = _Run(stage, options, one, model)
-                fakes = suite.settings.golden_fakes if one.golden else suite.settings.scenario_fakes
-                result = run.run(runner, fakes, suite.settings.agent_begins)
+                result = _Run(stage, options, suite.settings, one, model).run(runner)
                 results.append(replace(result, seconds=time.monotonic() - begun))
         finally:
             runner.run(stage.aclose())
@@ -139,28 +138,36 @@ class _Run:
     """One evaluation."""
 
     def __init__(
-        self, stage: _Stage, options: Options, evaluation: Evaluation, model: Model | None
+        self,
+        stage: _Stage,
+        options: Options,
+        settings: EvaluationSettings,
+        evaluation: Evaluation,
+        model: Model | None,
     ) -> None:
         self._stage = stage
         self._options = options
+        self._settings = settings
+        golden = evaluation.golden is not None
+        self._fakes = settings.golden_fakes if golden else settings.scenario_fakes
         self._evaluation = evaluation
         self._judge = Judge(model) if model is not None else None
         self._scorer: Scorer = self._judge.score if self._judge is not None else by_words
-        kind = "golden" if evaluation.golden is not None else "scenario"
+        kind = "golden" if golden else "scenario"
         where = f"{evaluation.file}:{evaluation.line}"
         self._empty = EvaluationResult(evaluation.name, kind, where)
 
-    def run(self, runner: asyncio.Runner, fakes: bool, agent_begins: bool) -> EvaluationResult:
+    def run(self, runner: asyncio.Runner) -> EvaluationResult:
         """The result; what the conversation failed of is part of it. Raises AppError."""
         reason = self._refusal()
         if reason:
             return replace(self._empty, reason=reason)
         try:
             if self._evaluation.scenario is not None:
-                return runner.run(self._scenario(fakes, agent_begins))
+                return runner.run(self._scenario())
             if self._options.channel == TEXT:
-                return runner.run(self._text(fakes))
-            return self._voice(runner, fakes)
+                return runner.run(self._text())
+            return self._voice(runner)
         except RuntimeFailure as error:
             line = Line(Verdict.FAILED, "the conversation comes to its end", (str(error),))
             return replace(self._empty, whole=(line,))
@@ -173,22 +180,24 @@ class _Run:
             return "scenarios are run in text only"
         return "" if self._judge is not None else NO_MODEL
 
-    async def _text(self, fakes: bool) -> EvaluationResult:
+    async def _text(self) -> EvaluationResult:
         golden = self._evaluation.golden
         assert golden is not None
-        talk = await self._talk(fakes)
+        talk = await self._talk()
         try:
-            turns = await text_run.GoldenRun(golden, talk, self._scorer).run()
+            method = self._options.method or self._settings.method
+            turns = await text_run.GoldenRun(golden, talk, self._scorer, method).run()
             whole = await judge_criteria(self._evaluation.criteria, talk.history, self._judge)
         finally:
             await talk.aclose()
         return replace(self._empty, turns=turns, whole=tuple(whole))
 
-    async def _scenario(self, fakes: bool, agent_begins: bool) -> EvaluationResult:
+    async def _scenario(self) -> EvaluationResult:
         assert self._judge is not None
-        talk = await self._talk(fakes)
+        talk = await self._talk()
         try:
-            run = ScenarioRun(self._evaluation, talk, self._judge, agent_begins=agent_begins)
+            begins = self._settings.agent_begins
+            run = ScenarioRun(self._evaluation, talk, self._judge, agent_begins=begins)
             turns, whole = await run.run()
             criteria = self._evaluation.criteria
             judged = await judge_criteria(criteria, talk.history, self._judge)
@@ -196,15 +205,15 @@ class _Run:
             await talk.aclose()
         return replace(self._empty, turns=turns, whole=(*whole, *judged))
 
-    async def _talk(self, fakes: bool) -> Talk:
-        runtime = await self._stage.runtime(self._evaluation, fakes)
+    async def _talk(self) -> Talk:
+        runtime = await self._stage.runtime(self._evaluation, self._fakes)
         return Talk(runtime.connect, self._evaluation.name, self._stage.turn_s)
 
-    def _voice(self, runner: asyncio.Runner, fakes: bool) -> EvaluationResult:
+    def _voice(self, runner: asyncio.Runner) -> EvaluationResult:
         evaluation, options = self._evaluation, self._options
         golden = evaluation.golden
         assert golden is not None
-        simulator = self._stage.simulator(evaluation, fakes)
+        simulator = self._stage.simulator(evaluation, self._fakes)
         call = voice_run.plan_call(
             evaluation, options.channel, self._stage.turn_s, as_text=options.as_text
         )

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway import bidi
-from gateway.agent.app.evaluations import Golden, GoldenTurn, Injected, Kind, UserInput
+from gateway.agent.app.evaluations import Golden, GoldenTurn, Injected, Kind, Method, UserInput
 from gateway.errors import RuntimeFailure
 from gateway.evaluate.compare import Scorer, judge_turn, unreached
+from gateway.evaluate.expected import expected_messages
 from gateway.evaluate.observed import USER, Observed
 from gateway.evaluate.result import TurnResult, Verdict
 from gateway.evaluate.talk import Talk
@@ -25,8 +26,9 @@ def refusal(golden: Golden) -> str:
 class GoldenRun:
     """One golden, turn by turn."""
 
-    def __init__(self, golden: Golden, talk: Talk, scorer: Scorer) -> None:
+    def __init__(self, golden: Golden, talk: Talk, scorer: Scorer, method: Method) -> None:
         self._turns = golden.turns
+        self._stable = method is Method.STABLE
         self._talk = talk
         self._scorer = scorer
         self._variables: dict[str, Any] = {}
@@ -38,7 +40,7 @@ class GoldenRun:
         results: list[TurnResult] = []
         problem = ""
         for turn in self._turns:
-            if problem or self._talk.ended:
+            if problem or (self._talk.ended and not self._stable):
                 results.append(unreached(turn, problem or "the session had ended before"))
                 continue
             self._talk.observed = Observed()
@@ -51,6 +53,8 @@ class GoldenRun:
 
     async def _turn(self, turn: GoldenTurn) -> TurnResult:
         talk = self._talk
+        if self._stable and turn is not self._turns[0]:
+            await self._inject(turn)
         talk.answers = [one for given in turn.inputs for one in _answers(given)]
         talk.answers += [e.value for e in turn.expectations if e.kind is Kind.TOOL_RESPONSE]
         for step in turn.steps:
@@ -80,6 +84,13 @@ class GoldenRun:
         if given.kind == "variables":
             self._variables.update(given.value)
         await self._talk.send(given)
+
+    async def _inject(self, turn: GoldenTurn) -> None:
+        """A new session in which the turns before this one went as they should."""
+        before = self._turns[: self._turns.index(turn)]
+        past = [message for one in before for message in expected_messages(one)]
+        await self._talk.open(historicalContexts=past)
+        self._talk.history = past
 
     async def _move(self, agent: str) -> None:
         """Go on with another agent: a new session that knows all that was said in this one."""

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from gateway import demo
+from gateway.agent.app.evaluations import Method
 from gateway.config import Settings
 from gateway.errors import AppError, GatewayError
 from gateway.evaluate.judge import NO_MODEL
@@ -94,6 +95,15 @@ def test_what_cannot_be_judged_here_is_not_run_and_no_pass(
     assert in_text["Criteria"].whole == (Line(Verdict.NOT_RUN, "meets Polite", (NO_MODEL,)),)
     names = ("Not heard", "Scenario", "Criteria")
     assert {in_text[name].verdict for name in names} == {Verdict.NOT_RUN}
+
+
+@pytest.mark.parametrize(
+    ("method", "good"),
+    [(None, [False, False, True]), (Method.STABLE, [False, True, True])],
+)
+def test_a_turn_can_follow_what_should_have_been(method: Method | None, good: list[bool]) -> None:
+    [result] = run(GOLDENS, "^Method$", method=method).results
+    assert [turn.verdict is Verdict.PASSED for turn in result.turns] == good
 
 
 def test_fakes_of_the_app_answer_where_its_settings_say_so(tmp_path: Path) -> None:
@@ -285,4 +295,4 @@ def test_a_dataset_is_what_it_names_and_what_names_it() -> None:
 def test_a_report_is_json(in_text: dict[str, EvaluationResult]) -> None:
     report = Report("app", "text", "scripted", tuple(in_text.values()))
     told = json.loads(json.dumps(report.to_json()))
-    assert (told["passed"], told["failed"], told["not_run"]) == (len(GOOD), 15, 3)
+    assert (told["passed"], told["failed"], told["not_run"]) == (len(GOOD), 16, 3)

@@ -23,6 +23,7 @@ from gateway.agent.app.evaluations import (
     GoldenTurn,
     Injected,
     Kind,
+    Method,
     Scenario,
     ScenarioExpectation,
     Step,
@@ -164,7 +165,9 @@ def _objects(app: App, folder: str) -> Iterator[tuple[str, _At]]:
 
 def _settings(value: Any) -> EvaluationSettings:
     settings = value if isinstance(value, Mapping) else {}
+    stable = bidi.get(settings, "goldenRunMethod") == "STABLE"
     return EvaluationSettings(
+        Method.STABLE if stable else Method.NAIVE,
         bidi.get(settings, "goldenEvaluationToolCallBehaviour") == "FAKE",
         bidi.get(settings, "scenarioEvaluationToolCallBehaviour") == "FAKE",
         bidi.get(settings, "scenarioConversationInitiator") == "AGENT",

@@ -38,6 +38,15 @@ class UserGoal(StrEnum):
     IGNORED = "USER_GOAL_IGNORED"
 
 
+class Method(StrEnum):
+    """How the turns of a golden follow one another."""
+
+    NAIVE = "naive"
+    """All in one session."""
+    STABLE = "stable"
+    """Each in a session of its own, after the turns before it as they should have gone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Thresholds:
     """From where on a comparison passes; the defaults are the platform's."""
@@ -184,6 +193,7 @@ class Evaluation:
 class EvaluationSettings:
     """The app's `evaluationSettings`, as far as a run uses them."""
 
+    method: Method = Method.NAIVE
     golden_fakes: bool = False
     scenario_fakes: bool = False
     agent_begins: bool = False

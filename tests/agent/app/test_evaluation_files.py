@@ -15,7 +15,9 @@ from gateway.agent.app.check import check_app
 from gateway.agent.app.evaluation_files import read_evaluations
 from gateway.agent.app.evaluations import (
     Comparison,
+    EvaluationSettings,
     Kind,
+    Method,
     Suite,
     Thresholds,
     UserGoal,
@@ -176,7 +178,23 @@ golden:
     assert second.expectations[0].arguments_threshold == 0
 
 
+def test_the_settings_of_the_app(tmp_path: Path) -> None:
+    chosen = {
+        "goldenRunMethod": "STABLE",
+        "goldenEvaluationToolCallBehaviour": "REAL",
+        "scenarioEvaluationToolCallBehaviour": "FAKE",
+        "scenarioConversationInitiator": "AGENT",
+    }
+    suite = read(tmp_path, "scenario: {task: x}\n", app={"evaluationSettings": chosen})
+    assert suite.settings == EvaluationSettings(
+        Method.STABLE, golden_fakes=False, scenario_fakes=True, agent_begins=True
+    )
+
+
 def test_the_defaults_are_the_platforms() -> None:
+    assert EvaluationSettings() == EvaluationSettings(
+        Method.NAIVE, golden_fakes=False, scenario_fakes=False, agent_begins=False
+    )
     assert Thresholds() == Thresholds(3, 1.0, 1.0, extra_calls_fail=True)
 
 
