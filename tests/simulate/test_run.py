@@ -61,6 +61,9 @@ def test_from_the_callers_first_sound_to_the_cut_is_300_ms_at_most(
     simulator: Simulator, channel: str
 ) -> None:
     result = simulator.run(demo_scenario("barge_in"), channel=channel)
+    assert broken(result) == []
+    assert not result.log.complaints
+    assert kinds(result, "error") == []
     (cut,) = kinds(result, "barge_in")
     onset = [step.start for step in result.log.steps if step.kind == "say"][1]
     assert 0 < float(str(cut["t"])) - onset <= 0.3
