@@ -11,6 +11,7 @@
     ├── SpeechError        synthesis or recognition failed         speech.*
     ├── RestError          a platform's REST interface failed      rest.*
     ├── RuntimeFailure     the agent runtime failed or went away   runtime.*
+    │   └── ModelFailure   … its model gave no answer              model.*
     └── RecordError        a record that cannot be kept or sent    records.*
 
 Each carries a stable `code` (met again in logs and metrics), the `where` (file and key path, or

@@ -77,12 +77,20 @@ def _gemini(app: App, settings: Settings) -> Model:
     # Clients are loaded where they are wanted: they cost a second and tens of megabytes.
     try:
         from gateway.agent.models.gemini import GeminiModel
-    except ImportError:
-        raise _missing("gemini", "google-genai") from None
+    except ImportError as error:
+        if not (error.name or "").startswith("google"):
+            raise
+        raise AppError(
+            "model.client",
+            "the client of Gemini is not installed (google-genai)",
+            where="model.provider",
+            hint="pip install 'voice-gateway[gemini]'",
+        ) from None
     return GeminiModel(settings.model, wanted_model(app))
 
 
 def _openai(app: App, settings: Settings) -> Model:
+    # Likewise: most apps need no HTTP client.
     from gateway.agent.models.openai import OpenAiModel
 
     return OpenAiModel(settings.model, wanted_model(app))
@@ -90,15 +98,6 @@ def _openai(app: App, settings: Settings) -> Model:
 
 def _replay(app: App, _settings: Settings) -> Model:
     return ReplayModel(app)
-
-
-def _missing(extra: str, package: str) -> AppError:
-    return AppError(
-        "model.client",
-        f"the client of this model is not installed ({package})",
-        where="model.provider",
-        hint=f"pip install 'voice-gateway[{extra}]'",
-    )
 
 
 PROVIDERS: Mapping[str, Callable[[App, Settings], Model]] = {

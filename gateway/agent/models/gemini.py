@@ -16,7 +16,13 @@ from google.oauth2 import credentials, service_account
 
 from gateway.agent.models.base import Fragment, ModelStep
 from gateway.agent.models.messages import Names, conversation, instruction_of
-from gateway.agent.models.remote import PAUSE_S, ModelFailure, RemoteModel, http_failure
+from gateway.agent.models.remote import (
+    PAUSE_S,
+    ModelFailure,
+    RemoteModel,
+    http_failure,
+    open_session,
+)
 from gateway.agent.models.schemas import gemini_schema
 from gateway.agent.platform import Content, LlmRequest, Part
 from gateway.config import ModelSettings
@@ -63,8 +69,7 @@ class GeminiModel(RemoteModel):
 
     def _open(self) -> genai.Client:
         if self._client is None:
-            # The deadlines are those of `RemoteModel`.
-            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None))
+            self._session = open_session()
             self._client = _client(self.settings, self._account, self._session)
         return self._client
 

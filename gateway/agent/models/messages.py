@@ -13,6 +13,7 @@ GO_ON = context_text("go on")
 UNANSWERED = {"result": {"error": "the call was interrupted"}}
 MAX_NAME_CHARS = 64
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
+_MODULE = re.compile(r"^.*[.:]")
 
 
 def conversation(request: LlmRequest) -> list[Content]:
@@ -90,8 +91,13 @@ class Names:
         return self._plain.get(name or "", name or "")
 
     def own(self, plain: str | None) -> str:
-        """The tool's own name; a name that the service made up stays as it is."""
-        return self._own.get(plain or "", plain or "")
+        """The tool's own name; a name that the service made up stays as it is.
+
+        Some models write the name of a module of theirs before it: `functions.look_up`.
+        """
+        name = plain or ""
+        bare = _MODULE.sub("", name)
+        return self._own.get(name, self._own.get(bare, name))
 
 
 def instruction_of(request: LlmRequest) -> str:

@@ -19,7 +19,13 @@ import aiohttp
 from gateway.agent.models.base import Fragment, ModelStep
 from gateway.agent.models.deltas import Deltas, StreamError, events
 from gateway.agent.models.messages import Names, conversation, instruction_of
-from gateway.agent.models.remote import PAUSE_S, ModelFailure, RemoteModel, http_failure
+from gateway.agent.models.remote import (
+    PAUSE_S,
+    ModelFailure,
+    RemoteModel,
+    http_failure,
+    open_session,
+)
 from gateway.agent.models.schemas import json_schema
 from gateway.agent.platform import Content, FunctionCall, LlmRequest, Part
 from gateway.config import ModelSettings
@@ -58,8 +64,7 @@ class OpenAiModel(RemoteModel):
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
-            # The deadlines are those of `RemoteModel`.
-            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None))
+            self._session = open_session()
         return self._session
 
     async def ask(self, step: ModelStep, model: str) -> AsyncGenerator[Part | None, None]:

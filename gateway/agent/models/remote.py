@@ -8,6 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+import aiohttp
+
 from gateway.agent.models.base import ModelStep
 from gateway.agent.models.flow import in_sentences
 from gateway.agent.platform import Part
@@ -121,6 +123,13 @@ class RemoteModel(ABC):
                 deadline = loop.time() + self.settings.timeout_s
                 if part is not None:
                     yield part
+
+
+def open_session() -> aiohttp.ClientSession:
+    """Connections to a service: as many as there are calls, without deadlines of their own."""
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=None)
+    )
 
 
 def http_failure(

@@ -15,7 +15,7 @@ from gateway import bidi
 from gateway.agent.app.evaluation_files import read_evaluations
 from gateway.agent.app.evaluations import Expectation, GoldenTurn, Kind, UserInput
 from gateway.agent.app.layout import directory_name
-from gateway.agent.app.models import END_SESSION, App
+from gateway.agent.app.models import END_SESSION, TRANSFER_TO_AGENT, App
 from gateway.agent.likeness import likeness, words
 from gateway.agent.models.base import ModelStep, Purpose
 from gateway.agent.models.situation import Situation, pressed, read_input, situation_of
@@ -194,8 +194,10 @@ def _actions(turn: GoldenTurn, agents: Mapping[str, str]) -> Iterator[_Action]:
         if part is None:
             continue
         following = done[index + 1] if index + 1 < len(done) else None
+        call = part.function_call
         together = following is not None and following.function_call is not None
-        waits = part.function_call is not None and not together
+        # What stands behind a hand-over is the other agent's to do.
+        waits = call is not None and (not together or call.name == TRANSFER_TO_AGENT)
         yield _Action(part.model_dump_json(exclude_none=True), waits)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
+import google
 import pytest
 
 from gateway.agent.app import App, read_app
@@ -70,6 +72,18 @@ async def test_the_model_is_the_operators_then_the_apps(tmp_path: Path) -> None:
         assert model.name == "openai"
         assert model._default == name  # type: ignore[attr-defined]
         await model.aclose()
+
+
+def test_a_client_that_is_not_installed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "gateway.agent.models.gemini", raising=False)
+    monkeypatch.delattr(google, "genai", raising=False)
+    monkeypatch.setitem(sys.modules, "google.genai", None)
+    with pytest.raises(AppError) as caught:
+        choose_model(_app(tmp_path, "gemini-3.5-flash"), _settings(api_key="k"))
+    assert caught.value.code == "model.client"
+    assert "voice-gateway[gemini]" in (caught.value.hint or "")
 
 
 def test_every_provider_can_be_asked_for() -> None:

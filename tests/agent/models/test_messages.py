@@ -103,3 +103,5 @@ def test_a_plain_name_stays_as_it_is_and_an_unknown_one_too() -> None:
     made = Names(_request(names=["look_up", "Look up"]))
     assert made.plain("look_up") == "look_up"
     assert made.own("made_up") == "made_up"
+    assert made.own("default_api.look_up") == "look_up"
+    assert made.own("other.made_up") == "other.made_up"

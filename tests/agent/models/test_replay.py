@@ -65,6 +65,13 @@ PERSON = golden(
     ],
     [user("Yes please"), says("Care notes it.")],
     [
+        user("Back to the parcel"),
+        {"expectation": {"agentTransfer": {"targetAgent": "Main"}}},
+        calls("find", number="1"),
+        calls("find", number="2"),
+        says("Both are found."),
+    ],
+    [
         user("A card"),
         {"expectation": {"agentResponse": {"chunks": [{"payload": {"card": 1}}]}}},
     ],
@@ -124,6 +131,26 @@ async def test_what_fits_best_is_answered_and_the_golden_at_hand_is_preferred(ap
         assert await said(session, "Yes, please.") == ["Care notes it."]
         assert (await said(session, "Where's parcel 4711?"))[-1] == "It comes on Monday."
         assert await said(session, "Yes, please.") == ["It is noted."]
+
+
+async def test_what_follows_a_hand_over_is_the_other_agents(app: Path) -> None:
+    settings = Settings.model_validate({"runtime": {"diagnostics": True}})
+    async with talk(app, settings) as session:
+        await session.say("I want a person")
+        await session.send(text="Back to the parcel")
+        while "diagnosticInfo" not in (output := (await session.receive())["sessionOutput"]):
+            pass
+    done = [
+        (message["role"], chunk["toolCall"]["args"])
+        for message in output["diagnosticInfo"]["messages"]
+        for chunk in message["chunks"]
+        if "toolCall" in chunk
+    ]
+    assert done == [
+        ("Care Team", {"agent_name": "Main"}),
+        ("Main", {"number": "1"}),
+        ("Main", {"number": "2"}),
+    ]
 
 
 async def test_payloads_are_sent_as_they_are(app: Path) -> None:
