@@ -8,6 +8,8 @@ from enum import StrEnum
 from typing import Any
 
 SECONDS_DIGITS = 3
+GOLDEN, SCENARIO = "golden", "scenario"
+"""The kinds of evaluations."""
 TEXT = "text"
 """The channel that is none: the conversation is typed."""
 

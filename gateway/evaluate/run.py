@@ -21,7 +21,7 @@ from gateway.evaluate import text_run, voice_run
 from gateway.evaluate.compare import Scorer, by_words
 from gateway.evaluate.judge import NO_MODEL, Judge, judge_criteria, judge_model
 from gateway.evaluate.mocks import mocked_calls, write_mocks
-from gateway.evaluate.result import TEXT, EvaluationResult, Line, Report, Verdict
+from gateway.evaluate.result import GOLDEN, SCENARIO, TEXT, EvaluationResult, Line, Report, Verdict
 from gateway.evaluate.scenario_run import ScenarioRun
 from gateway.evaluate.selection import select
 from gateway.evaluate.talk import Talk
@@ -153,7 +153,7 @@ class _Run:
         self._evaluation = evaluation
         self._judge = Judge(model) if model is not None else None
         self._scorer: Scorer = self._judge.score if self._judge is not None else by_words
-        kind = "golden" if golden else "scenario"
+        kind = GOLDEN if golden else SCENARIO
         where = f"{evaluation.file}:{evaluation.line}"
         self._empty = EvaluationResult(evaluation.name, kind, where)
 

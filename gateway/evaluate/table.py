@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from gateway.evaluate.result import MARKS, EvaluationResult, Line, Report, Verdict
+from gateway.evaluate.result import MARKS, SCENARIO, EvaluationResult, Line, Report, Verdict
 
 STYLES = {
     Verdict.PASSED: "green",
@@ -49,8 +49,8 @@ def _rows(result: EvaluationResult) -> Iterator[tuple[Text, RenderableType]]:
                 Text(),
                 Padding(Text(_plain(f"understood: {turn.understood}"), style="dim"), _indent(2)),
             )
-        if not turn.lines:
-            # Nothing is judged in the turns of a scenario; they tell what led to its verdicts.
+        if result.kind == SCENARIO:
+            # Nothing is judged in its turns; they tell what led to the verdicts on the whole.
             for told in (*turn.called, *turn.said):
                 yield Text(), Padding(Text(_plain(told), style="dim"), _indent(2))
         yield from _lines(turn.lines, result)
