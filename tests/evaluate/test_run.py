@@ -146,11 +146,12 @@ def test_a_call_is_spoken_recognised_and_judged_by_what_was_heard(tmp_path: Path
     assert (tmp_path / "Opening_hours/call.wav").is_file()
 
 
-def test_keys_silences_and_the_end_are_those_of_a_call() -> None:
-    names = ("keypad", "Silence", "A person")
-    report = run(demo.APP_PATH, *names, channel="asterisk", as_text=True)
+@pytest.mark.parametrize("channel", ["text", "twilio"])
+def test_the_demo_does_what_its_goldens_say(channel: str) -> None:
+    """Keys, a silence, a hand-over, payloads and the end of the call among it."""
+    report = run(demo.APP_PATH, channel=channel)
     assert set(verdicts(report).values()) == {Verdict.PASSED}, report.to_json()
-    assert len(report.results) == 3
+    assert len(report.results) == 4
 
 
 def test_what_a_caller_cannot_do_is_not_run() -> None:
