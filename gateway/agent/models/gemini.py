@@ -79,10 +79,14 @@ class GeminiModel(RemoteModel):
         signs = _SIGNS.search(model) is not None
         reason = ""
         try:
+            contents: Any = [_content(c, names, signs) for c in conversation(step.request)]
+            config = self._config(step, names)
+        except ValueError as error:
+            message = f"the request cannot be written ({type(error).__name__})"
+            raise ModelFailure("model.rejected", message, model) from None
+        try:
             stream = await self._open().aio.models.generate_content_stream(
-                model=model,
-                contents=[_content(c, names, signs) for c in conversation(step.request)],
-                config=self._config(step, names),
+                model=model, contents=contents, config=config
             )
             async for chunk in stream:
                 feedback = chunk.prompt_feedback
@@ -101,17 +105,16 @@ class GeminiModel(RemoteModel):
         except errors.APIError as error:
             raise _refused(error, model) from None
         except auth.TransportError:
-            raise ModelFailure(
-                "model.unavailable", "no token: the service of accounts is out of reach", model
-            ) from None
+            message = "no token: the service of accounts is out of reach"
+            raise ModelFailure("model.unavailable", message, model, PAUSE_S) from None
         except auth.GoogleAuthError as error:
             message = f"the credentials give no token ({type(error).__name__})"
             raise ModelFailure("model.auth", message, model) from None
         except aiohttp.ClientConnectionError as error:
             message = f"no connection ({type(error).__name__})"
             raise ModelFailure("model.unavailable", message, model, PAUSE_S) from None
-        except (aiohttp.ClientError, ValueError) as error:
-            # ValueError: half a chunk is not JSON, a strange one no response.
+        except (aiohttp.ClientError, ValueError, TypeError, AttributeError) as error:
+            # Half a chunk is not JSON, and the client trusts the shape of a whole one.
             message = f"the answer broke off or is none ({type(error).__name__})"
             raise ModelFailure("model.broken", message, model, PAUSE_S) from None
         if reason != "STOP":
@@ -278,14 +281,16 @@ def _refused(error: errors.APIError, model: str) -> ModelFailure:
     headers = getattr(error.response, "headers", None) or {}
     retry_after = str(headers.get("Retry-After") or "")
     wait_s = float(retry_after) if retry_after.isdigit() else _retry_delay(error.details)
-    return http_failure(error.code or 500, model, error.status or "", wait_s)
+    return http_failure(error.code or 500, model, (error.status,), wait_s)
 
 
 def _retry_delay(details: Any) -> float | None:
     """The wait that the body of an error asks for."""
-    found = details.get("error", details) if isinstance(details, Mapping) else {}
-    for detail in found.get("details") or () if isinstance(found, Mapping) else ():
-        delay = _DELAY.fullmatch(str(detail.get("retryDelay"))) if "retryDelay" in detail else None
+    error = details.get("error", details) if isinstance(details, Mapping) else None
+    found = error.get("details") if isinstance(error, Mapping) else None
+    for detail in found if isinstance(found, list) else ():
+        asked = detail.get("retryDelay") if isinstance(detail, Mapping) else None
+        delay = _DELAY.fullmatch(asked) if isinstance(asked, str) else None
         if delay is not None:
             return float(delay[1])
     return None

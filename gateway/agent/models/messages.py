@@ -25,7 +25,7 @@ def conversation(request: LlmRequest) -> list[Content]:
     answers = _answers(request.contents)
     result: list[Content] = []
     for content in request.contents:
-        parts = [part for part in content.parts if part.function_response is None]
+        parts = [p for p in content.parts if p.text or p.function_call or p.inline_data]
         if not parts:
             continue
         role = "model" if content.is_model() else "user"

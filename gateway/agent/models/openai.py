@@ -34,7 +34,6 @@ from gateway.errors import AppError
 MAX_ERROR_BYTES = 64 << 10
 ERROR_S = 2.0
 """Time for the body of an error."""
-_REASON = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _SECONDS = re.compile(r"\d+(?:\.\d+)?")
 
 
@@ -236,27 +235,23 @@ def _chunk(data: str, model: str) -> Mapping[str, Any]:
     error = chunk.get("error")
     if error:
         status = error.get("code") if isinstance(error, Mapping) else None
-        raise http_failure(status if isinstance(status, int) else 500, model, _reason(chunk))
+        raise http_failure(status if isinstance(status, int) else 500, model, _reasons(chunk))
     return chunk
 
 
 async def _refused(response: aiohttp.ClientResponse, model: str) -> ModelFailure:
-    reason = ""
+    reasons: list[Any] = []
     try:
         async with asyncio.timeout(ERROR_S):
-            reason = _reason(json.loads(await response.content.read(MAX_ERROR_BYTES)))
+            reasons = _reasons(json.loads(await response.content.read(MAX_ERROR_BYTES)))
     except (TimeoutError, ValueError):
         # The status says enough.
         pass
     wait = response.headers.get("Retry-After", "")
     wait_s = float(wait) if _SECONDS.fullmatch(wait) else None
-    return http_failure(response.status, model, reason, wait_s)
+    return http_failure(response.status, model, reasons, wait_s)
 
 
-def _reason(body: Any) -> str:
-    """The service's short code for an error; its sentence may repeat the key or what was said."""
+def _reasons(body: Any) -> list[Any]:
     error = body.get("error") if isinstance(body, Mapping) else None
-    if not isinstance(error, Mapping):
-        return ""
-    said = [error.get("code"), error.get("type")]
-    return next((one for one in said if isinstance(one, str) and _REASON.fullmatch(one)), "")
+    return [error.get("code"), error.get("type")] if isinstance(error, Mapping) else []

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
+from typing import Any
 
 import aiohttp
 
@@ -20,6 +22,7 @@ log = logging.getLogger("gateway.agent")
 
 PAUSE_S = 0.3
 """Wait before another attempt where the service does not say how long; doubled each time."""
+_CODE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _HINTS = {
     "model.auth": "check model.api_key, or the machine's credentials for model.project",
     "model.unknown": "check the name (modelSettings.model of the app, or model.name) and model.url",
@@ -133,9 +136,15 @@ def open_session() -> aiohttp.ClientSession:
 
 
 def http_failure(
-    status: int, model: str, reason: str = "", retry_after_s: float | None = None
+    status: int, model: str, reasons: Iterable[Any] = (), retry_after_s: float | None = None
 ) -> ModelFailure:
-    """The failure that an HTTP status means. `reason`: the service's own short code."""
+    """The failure that an HTTP status means.
+
+    `reasons`: what may be the service's own short code. Its sentences stay out of the message:
+    they may repeat the key, or what was said.
+    """
+    codes = (one for one in reasons if isinstance(one, str) and _CODE.fullmatch(one))
+    reason = next(codes, "")
     said = f"status {status}{f' ({reason})' if reason else ''}"
     again_s = PAUSE_S if retry_after_s is None else retry_after_s
     if status in (401, 403):

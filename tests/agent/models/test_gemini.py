@@ -404,8 +404,24 @@ async def test_the_wait_that_the_body_asks_for_is_kept_to(server: Service) -> No
         ([said("Half a")], "model.broken"),
         ([{"error": {"code": 503, "status": "UNAVAILABLE"}}], "model.unavailable"),
         (['data: {"candidates": [\n\n'], "model.broken"),
+        (["data: 5\n\n"], "model.broken"),
+        (['data: {"candidates": 5}\n\n'], "model.broken"),
+        (['data: {"candidates": [{"content": {"parts": [{"text": 5}]}}]}\n\n'], "model.broken"),
     ],
-    ids=["long", "safety", "prohibited", "prompt", "malformed", "empty", "no end", "error", "JSON"],
+    ids=[
+        "long",
+        "safety",
+        "prohibited",
+        "prompt",
+        "malformed",
+        "empty",
+        "no end",
+        "error",
+        "JSON",
+        "number",
+        "shape",
+        "type",
+    ],
 )
 async def test_a_stream_that_ends_badly(server: Service, events: list[Any], code: str) -> None:
     server.answer(*events)
