@@ -56,6 +56,19 @@ async def test_user_and_password_open_and_nothing_else(dialect: str) -> None:
         assert status == 401
 
 
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [({"auth_tokens": ["secret"]}, ""), (PROOF, "key")],
+    ids=["bearer", "basic"],
+)
+async def test_audio_stream_is_opened_by_either_header(settings: dict[str, Any], key: str) -> None:
+    async with serving("audio_stream", **settings) as running:
+        access = Access(running.gateway.url, secret="secret", key=key)
+        async with calling(running, "audio_stream", access) as caller:
+            caller.agent.end()
+            assert await caller.talk() == 1000
+
+
 @pytest.mark.parametrize("dialect", ["exotel", "sinch", "infobip"])
 async def test_the_caller_hangs_up(dialect: str) -> None:
     call_id = identity(dialect).call_id

@@ -94,6 +94,14 @@ async def test_only_the_platform_s_token_opens() -> None:
                 pass
 
 
+async def test_an_application_is_asked_for_where_the_account_says_which() -> None:
+    async with serving("vonage", auth_tokens=[SECRET], account="app-1") as running:
+        who, url = identity("vonage"), running.gateway.url
+        await found("vonage", Access(url, secret=SECRET, key="app-1"), who)
+        with pytest.raises(AdmissionError, match="another application"):
+            await found("vonage", Access(url, secret=SECRET), who)
+
+
 async def test_an_endpoint_of_another_ncco_comes_with_a_token_of_its_own() -> None:
     async with serving("vonage", auth_tokens=[SECRET]) as running:
         headers = {"Authorization": f"Bearer {signed_token(SECRET, b'')}"}

@@ -103,8 +103,13 @@ class StreamPlatform:
 
 
 async def find(access: Access, identity: Identity, http: aiohttp.ClientSession) -> Endpoint:
-    """The address that the dialplan gives; `STREAM_EXTRA_HEADERS` carry the proof."""
-    return Endpoint(access.websocket(PATH), StreamPlatform(identity), access.basic)
+    """The address that the dialplan gives; `STREAM_EXTRA_HEADERS` carry the proof.
+
+    It is user and password, or, without a user, a bearer token.
+    """
+    bearer = {"Authorization": f"Bearer {access.secret}"} if access.secret else {}
+    headers = access.basic if access.key else bearer
+    return Endpoint(access.websocket(PATH), StreamPlatform(identity), headers)
 
 
 def configured(identity: Identity, platforms: PlatformsSettings) -> StreamPlatform:

@@ -115,7 +115,7 @@ def _notified(payload: str) -> str:
     return f'{{"event":"websocket:notify","payload":{payload}}}'
 
 
-def signed_token(secret: str, body: bytes) -> str:
+def signed_token(secret: str, body: bytes, application: str = APPLICATION_ID) -> str:
     """The token of a webhook, made now: HS256 with the account's signature secret."""
     claims = {
         "iat": int(time.time()),
@@ -123,7 +123,7 @@ def signed_token(secret: str, body: bytes) -> str:
         "iss": "Vonage",
         "payload_hash": hashlib.sha256(body).hexdigest(),
         "api_key": API_KEY,
-        "application_id": APPLICATION_ID,
+        "application_id": application,
     }
     signed = f"{_part({'alg': 'HS256', 'typ': 'JWT'})}.{_part(claims)}"
     digest = hmac.digest(secret.encode(), signed.encode(), "sha256")
@@ -150,7 +150,8 @@ def endpoint_of(answer: bytes) -> dict[str, Any]:
 
 
 async def find(access: Access, identity: Identity, http: aiohttp.ClientSession) -> Endpoint:
-    """The answer webhook, its token signed with `secret`; its NCCO names the socket."""
+    """The answer webhook, its token signed with `secret` for the application `key`; its NCCO names
+    the socket."""
     call = {
         "from": identity.from_.removeprefix("+"),
         "to": identity.to.removeprefix("+"),
@@ -161,7 +162,8 @@ async def find(access: Access, identity: Identity, http: aiohttp.ClientSession) 
     body = orjson.dumps(call)
     headers = {"Content-Type": "application/json"}
     if access.secret:
-        headers["Authorization"] = f"Bearer {signed_token(access.secret, body)}"
+        token = signed_token(access.secret, body, access.key or APPLICATION_ID)
+        headers["Authorization"] = f"Bearer {token}"
     answer = await ask(http, access.http("/vonage/answer"), body=body, headers=headers)
     endpoint = endpoint_of(answer)
     rate = re.fullmatch(r"audio/l16;rate=(\d+)", str(endpoint.get("content-type")))
