@@ -48,7 +48,7 @@ class OpenAiModel(RemoteModel):
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise AppError(
                 "model.url",
-                f"{settings.url!r} is no address of a server",
+                f"{settings.url or ''!r} is no address of a server",
                 where="model.url",
                 hint="the URL before /chat/completions, such as http://127.0.0.1:11434/v1",
             )
