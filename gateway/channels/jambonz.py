@@ -45,7 +45,7 @@ from gateway.channels.dialect import (
     Webhook,
 )
 from gateway.channels.proofs import AuthorizationProof
-from gateway.channels.sip import is_sip
+from gateway.channels.sip import is_sip, page_headers
 from gateway.errors import ProtocolError
 from gateway.platform_settings import JambonzSettings
 
@@ -143,8 +143,7 @@ def transfer(hook: Hook[JambonzSettings]) -> WebAnswer:
     else:
         to = {"type": "phone", "number": target.removeprefix("tel:")}
     dial: dict[str, Any] = {"verb": "dial", "target": [to]}
-    query = hook.request.query
-    if headers := {f"X-{name}": query[name][0] for name in query if name != "target"}:
+    if headers := page_headers(hook.request.query):
         dial["headers"] = headers
     return _verbs(dial, {"verb": "hangup"})
 

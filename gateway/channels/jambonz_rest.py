@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from gateway.channels.dialect import Bearer, CallRef, RestAuth, RestRequest
-from gateway.channels.sip import headers_of
+from gateway.channels.sip import page_query
 from gateway.platform_settings import JambonzSettings
 
 BASE_URL: Final = "https://jambonz.cloud/api"
@@ -49,7 +49,7 @@ class JambonzRest:
             return []
         hook = {
             "url": f"{settings.public_origin.rstrip('/')}{TRANSFER_PATH}"
-            f"?{urlencode({'target': target, **headers_of(target, metadata)})}",
+            f"?{page_query(target, metadata)}",
             "method": "POST",
         }
         if settings.password is not None:

@@ -62,7 +62,7 @@ from gateway.channels.dialect import (
 from gateway.channels.event_json import EventDecoder
 from gateway.channels.event_stream import EventMessage, EventStream
 from gateway.channels.plivo_proof import PlivoProof
-from gateway.channels.sip import is_sip
+from gateway.channels.sip import is_sip, page_headers
 from gateway.errors import ProtocolError
 from gateway.platform_settings import PlivoSettings
 
@@ -271,8 +271,9 @@ def transfer(hook: Hook[PlivoSettings]) -> WebAnswer:
     if not target:
         raise ProtocolError("protocol.form", "the address names no target", where="target")
     response = ElementTree.Element("Response")
-    told = {name: values[0] for name, values in hook.request.query.items() if name != "target"}
-    headers = _headers(told)
+    told = page_headers(hook.request.query)
+    # The platform puts a prefix of its own before each name.
+    headers = _headers({name.removeprefix("X-"): text for name, text in told.items()})
     dial = ElementTree.SubElement(response, "Dial", {"sipHeaders": headers} if headers else {})
     by_sip = is_sip(target)
     dialled = ElementTree.SubElement(dial, "User" if by_sip else "Number")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from gateway.channels.dialect import Basic, CallRef, RestAuth, RestRequest
-from gateway.channels.sip import headers_of
+from gateway.channels.sip import page_query
 from gateway.platform_settings import PlivoSettings
 
 BASE_URL: Final = "https://api.plivo.com"
@@ -38,8 +38,7 @@ class PlivoRest:
         """On at our own page that dials; without a target or an origin there is none."""
         if not target or not self._origin:
             return []
-        query = {"target": target, **headers_of(target, metadata)}
-        url = f"{self._origin}{TRANSFER}?{urlencode(query)}"
+        url = f"{self._origin}{TRANSFER}?{page_query(target, metadata)}"
         told = {"legs": "aleg", "aleg_url": url, "aleg_method": "POST"}
         return [RestRequest("POST", self._path(call), json=told)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -34,10 +34,22 @@ def headers_of(target: str, metadata: Mapping[str, Any]) -> dict[str, str]:
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if not (text.isascii() and text.isprintable()):
             text = quote(text, safe=" ")
-        size += len(header) + len(text)
-        if header and text and size <= MAX_HEADERS_CHARS:
+        longer = size + len(header) + len(text)
+        if header and text and longer <= MAX_HEADERS_CHARS:
             found[header] = text
+            size = longer
     return found
+
+
+def page_query(target: str, metadata: Mapping[str, Any]) -> str:
+    """The query of a page of ours that hands a call on; `page_headers` reads the headers again."""
+    headers = {f"X-{name}": text for name, text in headers_of(target, metadata).items()}
+    return urlencode({"target": target, **headers})
+
+
+def page_headers(query: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The headers of a page's query, with their `X-`."""
+    return {name: values[0] for name, values in query.items() if name.startswith("X-")}
 
 
 def with_headers(target: str, metadata: Mapping[str, Any]) -> str:
