@@ -23,9 +23,7 @@ from gateway.audio.formats import AudioFormat, Encoding
 from gateway.channels.base import (
     DTMF_KEYS,
     AudioIn,
-    ChannelCommand,
     ChannelEvent,
-    Close,
     Codec,
     DtmfIn,
     Started,
@@ -92,10 +90,6 @@ class RawChannel(Codec):
     def audio(self, data: bytes, turn: int) -> bytes:
         """The samples in the format that the query asked for."""
         return data if self._swap_out is None else self._swap_out.process(data)
-
-    def command(self, command: ChannelCommand) -> list[Wire | Close]:
-        """Nothing but the close."""
-        return super().command(command)
 
 
 def _format(encoding: str, rate: str, prefix: str) -> AudioFormat:
