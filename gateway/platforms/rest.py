@@ -58,6 +58,14 @@ class CallControl(Protocol):
         ...
 
 
+class _NoTokenYet(Exception):
+    """The token's server is busy. The request itself was not sent, so it may be repeated."""
+
+    def __init__(self, status: int, retry_after: str) -> None:
+        super().__init__(f"the platform gave no token (status {status})")
+        self.wait_s = _retry_after(retry_after)
+
+
 class RestControl:
     """One platform's calls, by its REST interface. `aclose` once at the end."""
 
@@ -143,6 +151,10 @@ class RestControl:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 again = await self._attempt(request, last=attempt == ATTEMPTS)
+            except _NoTokenYet as error:
+                if attempt == ATTEMPTS:
+                    raise RestError("rest.token", str(error)) from None
+                again = error.wait_s
             except aiohttp.ClientConnectorError as error:
                 # Nothing was sent, so it may always be repeated.
                 if attempt == ATTEMPTS:
@@ -178,10 +190,12 @@ class RestControl:
             body = await response.content.read(MAX_ANSWER_BYTES)
             if any(word.encode() in body for word in request.gone_words):
                 return None
-            if status == 401:
+            # A fetched token may be withdrawn before its time; the next attempt fetches another.
+            stale = status == 401 and self._token != ""
+            if stale:
                 self._token = ""
             busy = status == 429 or (status >= 500 and request.repeatable)
-            if busy and not last:
+            if (busy or stale) and not last:
                 return _retry_after(response.headers.get("Retry-After", ""))
             raise RestError("rest.refused", f"the platform answered {status}")
 
@@ -213,6 +227,8 @@ class RestControl:
             timeout=self._timeout,
             allow_redirects=False,
         ) as response:
+            if response.status == 429 or response.status >= 500:
+                raise _NoTokenYet(response.status, response.headers.get("Retry-After", ""))
             body = await response.content.read(MAX_ANSWER_BYTES)
             try:
                 answer = orjson.loads(body)

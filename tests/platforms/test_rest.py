@@ -253,6 +253,40 @@ async def test_a_token_is_fetched_once_kept_and_renewed(server: RestServer) -> N
     await control.aclose()
 
 
+async def test_a_busy_token_server_is_asked_again_whatever_the_request(server: RestServer) -> None:
+    server.will(503)
+    server.will(429)
+    server.will(200, '{"access_token": "late"}')
+    once = RestRequest("POST", "/keys", repeatable=False)
+    control = RestControl(Words(server, once, oauth=True))
+    await control.send_dtmf(CALL, "1")
+    await control.aclose()
+    assert [a.path for a in server.asked] == ["/token", "/token", "/token", "/keys"]
+    assert server.asked[-1].authorization == "Bearer late"
+
+
+async def test_a_token_server_that_stays_busy_is_given_up(server: RestServer) -> None:
+    for _ in range(3):
+        server.will(503)
+    control = RestControl(Words(server, RestRequest("POST", "/x"), oauth=True))
+    with pytest.raises(RestError) as caught:
+        await control.hangup(CALL)
+    await control.aclose()
+    assert caught.value.code == "rest.token"
+    assert [a.path for a in server.asked] == ["/token"] * 3
+
+
+async def test_a_token_withdrawn_before_its_time_is_fetched_anew(server: RestServer) -> None:
+    control = RestControl(Words(server, RestRequest("POST", "/x"), oauth=True))
+    server.will(200, '{"access_token": "first"}')
+    server.will(401)
+    server.will(200, '{"access_token": "second"}')
+    await control.hangup(CALL)
+    await control.aclose()
+    assert [a.path for a in server.asked] == ["/token", "/x", "/token", "/x"]
+    assert server.asked[-1].authorization == "Bearer second"
+
+
 async def test_an_answer_that_is_no_token(server: RestServer) -> None:
     server.will(200, "<html>")
     control = RestControl(Words(server, RestRequest("POST", "/x"), oauth=True))
