@@ -27,7 +27,7 @@ def claims_of(token: str, secrets: Iterable[str]) -> Mapping[str, Any] | None:
     Times in the claims are not judged here.
     """
     parts = token.split(".")
-    if len(parts) != 3 or len(token) > MAX_TOKEN_CHARS:
+    if len(parts) != 3 or len(token) > MAX_TOKEN_CHARS or not token.isascii():
         return None
     head, body, signature = (_decoded(part) for part in parts)
     signed = f"{parts[0]}.{parts[1]}".encode()

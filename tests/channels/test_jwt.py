@@ -43,6 +43,7 @@ def test_a_token_of_the_library_is_read() -> None:
         "a.b",
         "a.b.c.d",
         "é.é.é",
+        "\udcff.b.c",
     ],
 )
 def test_any_other_token_is_none(token: str) -> None:
