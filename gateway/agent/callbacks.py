@@ -7,7 +7,7 @@ goes on and the log says why.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from gateway.agent.app.models import CallbackKind, SourceCode
@@ -25,8 +25,12 @@ async def _chain(
     accept: Callable[[Any], Any],
     extra_events: list[Event] | None = None,
     function_call_id: str | None = None,
+    sources: Iterable[SourceCode] | None = None,
 ) -> Any:
-    for source in conversation.agent.callbacks.get(kind, ()):
+    """`sources`: the callbacks; default: all of the agent's of this kind."""
+    if sources is None:
+        sources = conversation.agent.callbacks.get(kind, ())
+    for source in sources:
         context = conversation.context(extra_events, function_call_id)
         value = await _call(conversation, kind, source, context, arguments(context))
         if value is None:
@@ -183,13 +187,14 @@ async def before_model(conversation: Conversation, request: LlmRequest) -> LlmRe
 async def after_model(
     conversation: Conversation, response: LlmResponse, response_event: Event
 ) -> LlmResponse | None:
-    """The response that replaces the model's, if any."""
+    """The response that replaces the model's, if any; of a partial one, proactive callbacks'."""
     result: LlmResponse | None = await _chain(
         conversation,
         CallbackKind.AFTER_MODEL,
         lambda context: {"callback_context": context, "llm_response": response},
         _as_response,
         extra_events=[response_event],
+        sources=conversation.agent.proactive if response.partial else None,
     )
     return result
 

@@ -148,6 +148,8 @@ class Calls:
         target = system.transfer_target(engine.app, args)
         if target is None:
             return {"error": f"there is no agent {args.get('agent_name')!r}"}, Next.STEP
+        if engine.app.agents[target].problem:
+            return {"error": engine.app.agents[target].problem}, Next.STEP
         if by_model:
             reachable = engine.routes.reachable(here)
             if target not in reachable:

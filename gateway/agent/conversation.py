@@ -31,6 +31,8 @@ from gateway.config import Settings
 if TYPE_CHECKING:
     from gateway.agent.consent import Pending
     from gateway.agent.guardrails.guard import Guards
+    from gateway.agent.tools.client import ClientCalls
+    from gateway.agent.turn import Turn
 
 T = TypeVar("T")
 
@@ -80,6 +82,15 @@ class AsyncCall:
     args: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The turn that runs, for app code that asks for what only the event loop can do."""
+
+    loop: asyncio.AbstractEventLoop
+    turn: Turn
+    client: ClientCalls
+
+
 @dataclass(slots=True)
 class Conversation:
     """One session's state. App code reaches it through contexts and injected globals only."""
@@ -107,6 +118,10 @@ class Conversation:
     """A call that waits for the caller's consent."""
     failures: int = 0
     """Turns in a row that failed."""
+    fell_back_for: str = ""
+    """The unsupported language for which the app's fallback has been taken."""
+    reach: Reach | None = None
+    """What app code reaches the event loop by, while a turn runs."""
     _space: CodeSpace = field(init=False)
     _told: dict[str, str] = field(default_factory=dict)
     _calls: int = 0

@@ -6,16 +6,17 @@ with their callbacks among them) until a response asks for nothing more, then af
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from gateway.agent import callbacks, consent
+from gateway.agent import callbacks, consent, fallback
 from gateway.agent.app.models import (
     CallbackKind,
 )
 from gateway.agent.calls import Calls, Next
-from gateway.agent.conversation import Conversation
+from gateway.agent.conversation import Conversation, Reach
 from gateway.agent.failures import apologise
 from gateway.agent.guardrails.definition import ActionKind, Guardrail
 from gateway.agent.models.base import ModelStep, joined
@@ -32,7 +33,7 @@ from gateway.agent.tools.client import ClientCalls
 from gateway.agent.tools.execute import response_part
 from gateway.agent.tools.servers import know_servers
 from gateway.agent.turn import Turn, TurnCancelled
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, RuntimeFailure
 
 log = logging.getLogger("gateway.agent")
 
@@ -53,6 +54,16 @@ async def run_turn(
     conversation: Conversation, turn: Turn, client: ClientCalls, parts: list[Part]
 ) -> None:
     """One turn from the user's parts to its end. Raises TurnCancelled where it is cut short."""
+    conversation.reach = Reach(asyncio.get_running_loop(), turn, client)
+    try:
+        await _run_agents(conversation, turn, client, parts)
+    finally:
+        conversation.reach = None
+
+
+async def _run_agents(
+    conversation: Conversation, turn: Turn, client: ClientCalls, parts: list[Part]
+) -> None:
     failures = conversation.failures
     pending, conversation.pending = conversation.pending, None
     heard = conversation.add_user(parts)
@@ -96,6 +107,10 @@ class _AgentRun:
             self.transferred = following is Next.TRANSFERRED
             await self._release()
             return self._budget
+        if heard is not None and await self._fell_back():
+            return self._budget
+        if self._conversation.agent.problem:
+            raise RuntimeFailure("runtime.agent_kind", self._conversation.agent.problem)
         content = await callbacks.around_agent(self._conversation, CallbackKind.BEFORE_AGENT)
         self._turn.check()
         if content is not None:
@@ -148,6 +163,18 @@ class _AgentRun:
         held, self._held.parts, self._held.event = self._held.parts, [], None
         for part in held:
             await self._turn.emit(part)
+
+    async def _fell_back(self) -> bool:
+        """Take the app's action for a language that it does not speak; True: the turn is over."""
+        action = fallback.due_action(self._conversation)
+        if not action:
+            return False
+        if action in fallback.ENDINGS:
+            self._turn.end_metadata = dict(fallback.ENDINGS[action])
+            return True
+        call = LlmResponse.from_parts([Part.from_function_call(action, {})])
+        following = await self._deal_with(call, (), checked=True)
+        return following is not Next.STEP
 
     # ---- guardrails
 
@@ -260,11 +287,9 @@ class _AgentRun:
         """Ask the model; texts are sent as they come unless something may still change them."""
         conversation = self._conversation
         guards, agent = conversation.engine.guards, conversation.agent
-        streaming = not (
-            self._held.enabled
-            or agent.callbacks.get(CallbackKind.AFTER_MODEL)
-            or guards.watches_output(agent)
-        )
+        changing = bool(agent.callbacks.get(CallbackKind.AFTER_MODEL))
+        guarded = self._held.enabled or guards.watches_output(agent)
+        streaming = not guarded and (not changing or bool(agent.proactive))
         parts: list[Part] = []
         sent: list[Part] = []
         step = ModelStep(
@@ -282,28 +307,32 @@ class _AgentRun:
                     part = await self._turn.interruptible(anext(generator, None))
                     if part is None:
                         break
-                    parts.append(part)
-                    if streaming and part.text is not None and len(sent) == len(parts) - 1:
-                        await self._turn.emit(part)
-                        sent.append(part)
+                    if not streaming or part.text is None or len(sent) < len(parts):
+                        parts.append(part)
+                        continue
+                    for said in await self._in_between(part) if changing else [part]:
+                        parts.append(said)
+                        await self._turn.emit(said)
+                        sent.append(said)
         except (TurnCancelled, GatewayError) as error:
             if sent:
                 conversation.add_model(joined(sent)).interrupted = True
                 self._turn.broken_off = isinstance(error, GatewayError)
             raise
         response = LlmResponse.from_parts(joined(parts))
-        if streaming:
-            done = joined(sent)
+        done = joined(sent)
+        if streaming and not changing:
             return await self._deal_with(response, done, by_model=True, checked=True)
-        event = Event(
-            author=agent.display_name,
-            invocation_id=conversation.invocation_id,
-            content=response.content,
-        )
-        replaced = await callbacks.after_model(conversation, response, event)
-        self._turn.check()
+        replaced = await self._after_model(response)
         by_model = replaced is None
+        if replaced is not None and done:
+            # What has been said cannot be said otherwise any more; the rest can.
+            assert replaced.content is not None
+            rest = [part for part in replaced.content.parts if part.text is None]
+            replaced.content.parts = [*done, *rest]
         response = replaced or response
+        if streaming:
+            return await self._deal_with(response, done, by_model=by_model, checked=True)
         guard = await guards.check_code(conversation, CallbackKind.AFTER_MODEL, response)
         if guard is None:
             guard = await self._turn.interruptible(
@@ -313,6 +342,27 @@ class _AgentRun:
         if guard is not None:
             return await self._stop(guard, None)
         return await self._deal_with(response, (), by_model=by_model, checked=True)
+
+    async def _after_model(self, response: LlmResponse) -> LlmResponse | None:
+        conversation = self._conversation
+        event = Event(
+            author=conversation.agent.display_name,
+            invocation_id=conversation.invocation_id,
+            content=response.content,
+            partial=response.partial,
+        )
+        replaced = await callbacks.after_model(conversation, response, event)
+        self._turn.check()
+        return replaced
+
+    async def _in_between(self, part: Part) -> list[Part]:
+        """What proactive callbacks make of a part that the model says before it has finished."""
+        response = LlmResponse.from_parts([part])
+        response.partial = True
+        replaced = await self._after_model(response)
+        if replaced is None or replaced.content is None:
+            return [part]
+        return [said for said in replaced.content.parts if said.function_call is None]
 
     # ---- the parts of a response, in order
 

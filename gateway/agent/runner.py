@@ -141,7 +141,12 @@ class ThreadRunner:
             self._jobs.discard(job)
 
         job.future.add_done_callback(ended)
-        job.thread.start()
+        try:
+            job.thread.start()
+        except RuntimeError:
+            # App code has taken all threads that the process may have.
+            job.future.cancel()
+            raise RuntimeFailure("runtime.busy", "no thread is left for app code") from None
         return await asyncio.shield(job.future)
 
     def _expire(self, job: _Job[T], deadline_s: float) -> None:

@@ -44,6 +44,18 @@ class Scope:
 
 
 _local = threading.local()
+_own_threads = {"shown": False}
+
+
+def show_own_threads(show: bool) -> None:
+    """Whether threads that app code has started itself may write into this process's log."""
+    _own_threads["shown"] = show
+
+
+def _is_withheld() -> bool:
+    """True in a thread of app code's own, whose words may be the caller's."""
+    ours = threading.current_thread() is threading.main_thread()
+    return not ours and not _own_threads["shown"]
 
 
 def current() -> Scope | None:
@@ -109,7 +121,7 @@ class ScopeFilter(logging.Filter):
         scope = current()
         if scope is None:
             record.session_id = getattr(record, "session_id", "")
-            return True
+            return record.name.startswith("gateway.") or not _is_withheld()
         record.session_id = scope.session_id
         scope.lines_left -= 1
         if not scope.show:
@@ -152,7 +164,7 @@ def _log_line(line: str) -> None:
         return
     if scope is not None and not scope.show:
         scope.lines_left -= 1
-    elif scope is None or scope.lines_left > 0:
+    elif not _is_withheld() if scope is None else scope.lines_left > 0:
         app_log.info("%s", line[:MAX_LINE_CHARS])
 
 

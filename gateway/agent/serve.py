@@ -26,6 +26,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -38,9 +39,10 @@ from gateway.agent.app.read import read_app
 from gateway.agent.build import build_engine
 from gateway.agent.conversation import Engine
 from gateway.agent.runner import ThreadRunner
-from gateway.agent.scope import AppOutput, ScopeFilter
+from gateway.agent.scope import AppOutput, ScopeFilter, show_own_threads
 from gateway.agent.session import serve_link
 from gateway.agent.store import SessionStore
+from gateway.agent.wear import Wear
 from gateway.background import yield_to_media
 from gateway.config import Settings
 from gateway.errors import GatewayError
@@ -99,7 +101,7 @@ class Process:
 
     async def run(self) -> int:
         """Serve until a signal, or until the last session of a retiring process has ended."""
-        runner = ThreadRunner(on_retire=self._retire)
+        runner = ThreadRunner(on_retire=lambda: self._retire("app code cannot be ended"))
         try:
             engine = build_engine(read_app(self._app), self._settings, runner)
         except GatewayError as error:
@@ -163,8 +165,10 @@ class Process:
             self._links -= 1
             self._leave_when_idle()
 
-    def _retire(self) -> None:
-        log.warning("app code cannot be ended; the process retires")
+    def _retire(self, reason: str) -> None:
+        if self._retiring:
+            return
+        log.warning("%s; the process retires", reason)
         self._retiring = True
         self.tell("retiring")
         self._leave_when_idle()
@@ -174,11 +178,17 @@ class Process:
             self._stop.set()
 
     async def _watch_parent(self) -> None:
-        """Tell the supervisor that this loop turns; leave when it is gone, whatever the cause."""
+        """Tell the supervisor that this loop turns; leave when it is gone, whatever the cause.
+
+        A process that app code has worn out retires.
+        """
         parent = os.getppid()
+        wear = Wear(self._settings.runtime.memory_mb)
         while os.getppid() == parent and not self._stop.is_set():
             if self._serving:
                 self.tell("alive")
+                if worn := wear.worn():
+                    self._retire(f"app code holds on to too much: {worn}")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), PARENT_CHECK_S)
         self._stop.set()
@@ -191,6 +201,9 @@ def _tell(control: TextIO, event: str, **fields: Any) -> None:
 
 
 class _JsonLines(logging.Formatter):
+    show_messages = False
+    """What an exception says may hold the caller's words: `int('12#')` quotes the digits."""
+
     def format(self, record: logging.LogRecord) -> str:
         line = {
             "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
@@ -200,18 +213,29 @@ class _JsonLines(logging.Formatter):
             "event": record.getMessage(),
         }
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
+            line["exception"] = (
+                self.formatException(record.exc_info)
+                if self.show_messages
+                else without_message(record.exc_info[1])
+            )
         return json.dumps(line, ensure_ascii=False)
 
 
-def _separate_output() -> TextIO:
+def without_message(error: BaseException | None) -> str:
+    """Type of an exception and where it was raised, innermost first; never what it says."""
+    frames = traceback.extract_tb(error.__traceback__ if error is not None else None)
+    places = [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in reversed(frames)]
+    return "\n  ".join([type(error).__name__, *places])
+
+
+def _separate_output(lines: logging.Formatter) -> TextIO:
     """Keep standard output for the supervisor alone; all else that is written becomes logs."""
     control = os.fdopen(os.dup(1), "w", encoding="utf-8")
     logs = os.fdopen(os.dup(2), "w", encoding="utf-8", buffering=1)
     # Also what bypasses sys.stdout (os.write, child processes) must not reach the supervisor.
     os.dup2(2, 1)
     handler = logging.StreamHandler(logs)
-    handler.setFormatter(_JsonLines())
+    handler.setFormatter(lines)
     handler.addFilter(ScopeFilter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     logging.getLogger("websockets").setLevel(logging.WARNING)
@@ -242,7 +266,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--socket", type=Path, required=True, help="unix socket to listen on")
     parser.add_argument("--app", type=Path, required=True, help="folder or zip of the app")
     options = parser.parse_args(arguments)
-    control = _separate_output()
+    lines = _JsonLines()
+    control = _separate_output(lines)
     given = "" if sys.stdin.isatty() else sys.stdin.read()
     for name in [name for name in os.environ if name.startswith("VOICE_GATEWAY_")]:
         del os.environ[name]
@@ -257,6 +282,8 @@ def main(arguments: list[str] | None = None) -> int:
         _tell(control, "failed", code="config.value", message=problem["msg"], where=where)
         return 2
     logging.getLogger().setLevel(settings.log.level.upper())
+    lines.show_messages = settings.log.app_output
+    show_own_threads(settings.log.app_output)
     _limit_memory(settings.runtime.memory_mb)
 
     async def run() -> int:

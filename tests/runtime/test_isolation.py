@@ -27,6 +27,22 @@ async def test_every_trouble_is_answered_while_others_go_on() -> None:
         assert runtime.pids == [pid]
 
 
+@pytest.mark.parametrize("what", ["hoard", "descriptors", "threads"])
+async def test_a_process_whose_code_gives_nothing_back_is_replaced(what: str) -> None:
+    async with embedded("misbehaving", *FLAGS) as runtime:
+        (pid,) = runtime.pids
+        async with session(runtime, "other-call") as other, session(runtime, "call-0001") as bad:
+            assert await ask(other, "hello") == "Still here."
+            # The caller hears words of the agent or its apology, and never nothing.
+            assert await ask(bad, what)
+            async with asyncio.timeout(ANSWER_S):
+                while runtime.pids == [pid]:
+                    await asyncio.sleep(0.05)
+            async with session(runtime, "call-0002") as next_one:
+                assert await ask(next_one, "hello") == "Still here."
+        await _until_gone(pid)
+
+
 async def test_a_process_that_leaves_is_replaced() -> None:
     async with embedded("misbehaving", *FLAGS) as runtime:
         async with session(runtime, "call-0001") as bad:

@@ -154,6 +154,8 @@ class LanguageSettings(Definition):
     default_language_code: str = "en-US"
     supported_language_codes: list[str] = []
     enable_multilingual_support: bool = False
+    fallback_action: str = ""
+    """A tool, `escalate` or `exit`: what follows where the language is not one of the app's."""
 
 
 class TimeZoneSettings(Definition):
@@ -204,6 +206,8 @@ class CallbackDefinition(Definition):
     python_code: str = ""
     description: str = ""
     disabled: bool = False
+    proactive_execution_enabled: bool = False
+    """After-model callbacks only: it sees what the model says while the model still speaks."""
 
 
 class AgentToolset(Definition):
@@ -225,6 +229,7 @@ class AgentDefinition(Definition):
     toolsets: list[AgentToolset] = []
     child_agents: list[str] = []
     guardrails: list[str] = []
+    remote_dialogflow_agent: dict[str, Any] | None = None
     before_agent_callbacks: list[CallbackDefinition] = []
     after_agent_callbacks: list[CallbackDefinition] = []
     before_model_callbacks: list[CallbackDefinition] = []
@@ -289,11 +294,20 @@ class Agent:
     callbacks: Mapping[CallbackKind, tuple[SourceCode, ...]]
     """Enabled callbacks in list order."""
     where: str
+    proactive: tuple[SourceCode, ...] = ()
+    """Those after the model that also run on what it says in between."""
 
     @property
     def tools(self) -> list[str]:
         """Display names of the tools that the model may call."""
         return self.definition.tools
+
+    @property
+    def problem(self) -> str:
+        """Why this runtime cannot run the agent; empty where it can."""
+        if self.definition.remote_dialogflow_agent is None:
+            return ""
+        return f"the agent {self.display_name!r} lives in Dialogflow and is not available here"
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,6 +186,7 @@ class _Reader:
     def _agent(self, where: str, content: dict[str, Any]) -> Agent:
         definition = self._validate(AgentDefinition, content, where)
         callbacks: dict[CallbackKind, tuple[SourceCode, ...]] = {}
+        proactive: list[SourceCode] = []
         for kind in CallbackKind:
             entries = getattr(definition, f"{kind.value}s")
             sources = []
@@ -193,7 +194,10 @@ class _Reader:
                 if entry.disabled or not entry.python_code:
                     continue
                 key = f"{where}:{kind.value}s[{index}].pythonCode"
-                sources.append(self._source(entry.python_code, key))
+                source = self._source(entry.python_code, key)
+                sources.append(source)
+                if kind is CallbackKind.AFTER_MODEL and entry.proactive_execution_enabled:
+                    proactive.append(source)
             callbacks[kind] = tuple(sources)
         return Agent(
             display_name=display_name(content, where),
@@ -201,6 +205,7 @@ class _Reader:
             instruction=self._text(definition.instruction, f"{where}:instruction"),
             callbacks=callbacks,
             where=where,
+            proactive=tuple(proactive),
         )
 
     def _tool(self, where: str, content: dict[str, Any]) -> Tool:

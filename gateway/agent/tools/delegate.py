@@ -57,6 +57,8 @@ async def run_agent_tool(
     agent = conversation.engine.app.agents.get(entry.tool_id)
     if agent is None:
         return {"error": f"there is no agent {entry.tool_id!r}"}
+    if agent.problem:
+        return {"error": agent.problem}
     if conversation.depth >= MAX_DEPTH:
         return {"error": "too many agents work for one another"}
     branch = conversation.branch(agent)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import TYPE_CHECKING, Any
 
 from gateway.agent.platform import Tool
@@ -12,6 +14,10 @@ from gateway.errors import AppError
 
 if TYPE_CHECKING:
     from gateway.agent.conversation import Conversation
+
+
+POLL_S = 0.01
+"""How often app code looks whether an agent or the client has answered."""
 
 
 def stands_in(conversation: Conversation, entry: Entry) -> bool:
@@ -42,8 +48,39 @@ def call_here(conversation: Conversation, entry: Entry, args: dict[str, Any]) ->
         return clean_json(function(**fitted(function, dict(args))))
     if entry.backend is not None:
         return clean_json(entry.backend.call(args, conversation.session_context()))
-    problem = entry.problem or "only the agent itself can call this tool, code cannot"
-    raise AppError("app.tool_kind", problem, where=entry.where)
+    if entry.kind in (Kind.AGENT, Kind.CLIENT):
+        return _on_the_loop(conversation, entry, args)
+    raise AppError("app.tool_kind", entry.problem, where=entry.where)
+
+
+def _on_the_loop(conversation: Conversation, entry: Entry, args: dict[str, Any]) -> Any:
+    """An agent or the client answers while this thread waits; bounded by the tool's deadline."""
+    reach = conversation.reach
+    if reach is None:
+        raise AppError(
+            "app.tool_kind",
+            f"the turn in which the tool {entry.name!r} could answer is over",
+            where=entry.where,
+        )
+    deadline_s = entry.timeout_s or conversation.engine.settings.runtime.tool_timeout_s
+
+    async def answer() -> Any:
+        from gateway.agent.tools.delegate import run_agent_tool  # it runs the loop that runs tools
+
+        turn, client = reach.turn, reach.client
+        if entry.kind is Kind.AGENT:
+            return await run_agent_tool(conversation, turn, client, entry, args, deadline_s)
+        call_id = conversation.new_call_id()
+        return await client.call(conversation, turn, entry, args, call_id, deadline_s)
+
+    future = asyncio.run_coroutine_threadsafe(answer(), reach.loop)
+    try:
+        while not future.done():
+            # Sleep: the deadline of the code can end it, and virtual time goes on meanwhile.
+            time.sleep(POLL_S)
+    finally:
+        future.cancel()
+    return clean_json(future.result())
 
 
 def answered_by_stand_in(

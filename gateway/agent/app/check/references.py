@@ -8,6 +8,7 @@ from typing import Any
 from gateway.agent.app.check.problem import Code, Problems
 from gateway.agent.app.check.tree import Object, Place, Tree
 from gateway.agent.app.models import SYSTEM_TOOLS
+from gateway.agent.fallback import ENDINGS
 from gateway.agent.tools.openapi import parse_operations
 from gateway.bidi import get
 from gateway.errors import AppError
@@ -79,6 +80,10 @@ def _agents(tree: Tree) -> None:
         agent(app, ("rootAgent",), app.get("rootAgent"))
         for place, name in app.texts("guardrails"):
             guardrail(app, place, name)
+        place = ("languageSettings", "fallbackAction")
+        action = app.get(*place)
+        if isinstance(action, str) and "/" not in action:
+            _Checker(tree, "tools", "tool", SYSTEM_TOOLS | ENDINGS.keys())(app, place, action)
     for item in tree.agents:
         for place, name in item.texts("childAgents"):
             agent(item, place, name)

@@ -231,6 +231,15 @@ def _names(tree: Tree) -> None:
 
 
 def _kinds(tree: Tree) -> None:
+    for item in tree.agents:
+        if item.get("remoteDialogflowAgent") is not None:
+            tree.problems.warn(
+                Code.NOT_AVAILABLE,
+                item.file,
+                item.line("remoteDialogflowAgent"),
+                "an agent in Dialogflow is out of reach here; handing over to it is refused",
+                "Give the app an agent of its own for this, or run it in Google's cloud.",
+            )
     for folder, kinds, what in (
         ("tools", TOOL_KINDS, "tool"),
         ("toolsets", TOOLSET_KINDS, "toolset"),

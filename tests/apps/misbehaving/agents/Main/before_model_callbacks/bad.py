@@ -1,6 +1,9 @@
 import os
 import sys
+import threading
 import time
+
+kept = []
 
 def before_model_callback(callback_context, llm_request):
     text = " ".join(part.text or "" for part in callback_context.get_last_user_input())
@@ -41,6 +44,15 @@ def before_model_callback(callback_context, llm_request):
         return LlmResponse.from_parts([Part.from_text(f"Forked {child}.")])
     if "eat" in text:
         callback_context.state["_food"] = bytearray(1 << 30)
+    if "descriptors" in text:
+        while True:
+            kept.append(os.open("/dev/null", os.O_RDONLY))
+    if "threads" in text:
+        while True:
+            threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+    if "hoard" in text:
+        while True:
+            kept.append(bytearray(1 << 24))
     if "unknown" in text and not callback_context.state.get("_asked"):
         callback_context.state["_asked"] = True
         return LlmResponse.from_parts([Part.from_function_call("nothing", {})])
