@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from gateway.assets import AudioAssets
-from gateway.audio.formats import AudioFormat
 from gateway.call.profile import CallProfile
 from gateway.channels import base
 from gateway.channels.base import EndReason
 from gateway.platforms.known_calls import KnownCalls
 from gateway.platforms.terms import Accounts, Terms
 from gateway.records.recorder import CallRecorder
+from gateway.runtime.audio import AudioTerms
 from gateway.runtime.client import RuntimeClient
 from gateway.speech.base import SpeechServices
 from gateway.ticker import Ticker
@@ -59,9 +59,8 @@ class CallServices:
     observer: Observer
     send_buffer_bytes: int = 1 << 20
     shutdown_message: str = "This service is closing now. Please call again later. Goodbye."
-    runtime_audio: tuple[AudioFormat | None, int] = (None, 60)
-    """Of a runtime that listens and speaks itself: its format (None: the line's own), and how
-    many milliseconds of caller audio it is given at a time."""
+    runtime_audio: AudioTerms = field(default_factory=AudioTerms)
+    """For a runtime that listens and speaks itself."""
     records: CallRecords | None = None
     terms: Mapping[str, Terms] = field(default_factory=dict)
     """On what terms the calls of each dialect are taken; none: the common ones."""

@@ -275,10 +275,11 @@ class LiveCall:
             self._recorder = self._services.records.begin(started, self._begun, now)
         profile = self._services.profile
         if profile.audio_runtime:
-            wanted, chunk_ms = self._services.runtime_audio
-            suppression = profile.noise_suppression
             self._bridge = AudioBridge(
-                started.in_format, started.out_format, wanted, chunk_ms, suppression
+                started.in_format,
+                started.out_format,
+                self._services.runtime_audio,
+                profile.noise_suppression,
             )
         elif started.in_format is not None:
             self._vad = self._services.speech.voice_activity.open(self._vad_window)
@@ -484,14 +485,16 @@ class LiveCall:
                 )
             if action.kickoff is not None:
                 client.send(events.ToRuntime(events.InputType.EVENT, text=action.kickoff))
+            if action.first_words:
+                client.send(events.ToRuntime(events.InputType.TEXT, text=action.first_words))
             self._apply_if_open(self._machine.runtime_opened(self._loop.time()))
             if self._bridge is not None:
                 self._bridge.open()
             async for output in client.outputs():
-                if self._bridge is not None and isinstance(output, events.RuntimeAudio):
-                    pcm, wire = self._bridge.say(output.pcm)
-                    output = events.RuntimeAudio(pcm, output.turn, wire)
-                self._apply_if_open(self._machine.runtime(output, self._loop.time()))
+                now = self._loop.time()
+                taken = output if self._bridge is None else self._bridge.take(output, now)
+                if taken is not None:
+                    self._apply_if_open(self._machine.runtime(taken, now))
             raise RuntimeFailure("runtime.closed", "the runtime closed the session")
         except RuntimeFailure as error:
             now = self._loop.time()

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from gateway.bidi import NOISE_TEXT, inactivity_text, interrupted_text
 from gateway.call import wording
 from gateway.call.desk import Desk
+from gateway.call.dtmf import KEYS
 from gateway.call.events import Recognise
 from gateway.call.life import Life
 from gateway.call.listening import (
@@ -62,7 +63,13 @@ class Attending:
         An audio runtime says so also where it goes on itself with other audio in the same turn.
         """
         cut = self._speaking.barge_in("runtime", by_caller=barge_in)
-        if cut is not None and (barge_in or not self._desk.profile.audio_runtime):
+        if self._desk.profile.audio_runtime:
+            # What it made before it heard the caller may still be under way, also where all of it
+            # that has come was heard.
+            void = barge_in and (cut is not None or not self._protected())
+        else:
+            void = cut is not None
+        if void:
             self._desk.turn.interrupted(caller=False)
 
     # ---- a runtime that listens itself
@@ -246,12 +253,8 @@ class Attending:
         desk = self._desk
         if not desk.conversing or desk.profile.disable_dtmf:
             return
-        if desk.profile.audio_runtime:
-            # It collects them itself.
-            new, _ = desk.keypad.press(keys, desk.now)
-            if new:
-                desk.keypad.forget()
-                desk.say_digits(keys)
+        if desk.profile.audio_runtime or desk.profile.single_keys:
+            self._pass_keys(keys)
             return
         sounding = self._speaking.sounding()
         if sounding is not None and not self._speaking.interruptable(sounding):
@@ -264,6 +267,22 @@ class Attending:
                 self._barge_in("dtmf")
         for digits in done:
             desk.say_digits(digits)
+
+    def _pass_keys(self, keys: str) -> None:
+        """Give each key to a runtime that collects them itself."""
+        desk = self._desk
+        if not desk.profile.audio_runtime and self._protected():
+            return
+        new, _ = desk.keypad.press(keys, desk.now)
+        if not new:
+            return
+        desk.keypad.forget()
+        if not desk.profile.audio_runtime and desk.profile.barge_in is not BargeIn.OFF:
+            # Else it says itself what is cut.
+            self._barge_in("dtmf")
+        for key in keys.upper():
+            if key in KEYS:
+                desk.say_digits(key)
 
     def _keeps_keys(self, sounding: Utterance) -> bool:
         """Whether keys count that are pressed under this protected utterance."""

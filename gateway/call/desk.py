@@ -125,7 +125,9 @@ class Desk:
     def say_tool_responses(self, items: Sequence[Mapping[str, Any]]) -> None:
         """What the client's functions returned."""
         self._input(ToRuntime(InputType.TOOL_RESPONSES, items=items), {})
-        self.turn.asked(self.now)
+        # The turn that called them goes on, where it is still open.
+        if not self.turn.speaking:
+            self.turn.asked(self.now)
 
     def _input(self, item: ToRuntime, fields: Mapping[str, Any]) -> None:
         if not self._runtime_open and len(self._held) >= MAX_HELD:

@@ -70,12 +70,14 @@ class RuntimeAudio:
     """Audio that the runtime made itself, as PCM at the channel's output rate.
 
     `wire`: the same in the channel's output format, where the runtime gave it so; it is sent
-    untouched as long as nothing has to be mixed into it.
+    untouched as long as nothing has to be mixed into it. `background`: nobody speaks in it; it
+    is heard, and means nothing.
     """
 
     pcm: Pcm
     turn: int
     wire: bytes = b""
+    background: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +159,14 @@ class ToChannel:
 
 @dataclass(frozen=True, slots=True)
 class OpenRuntime:
-    """Open the agent runtime's session (config; then variables and the kick-off event, if any)."""
+    """Open the agent runtime's session (config; then variables and the kick-off event, if any).
+
+    `first_words`: what begins the session in place of the event.
+    """
 
     variables: Mapping[str, Any]
     kickoff: str | None
+    first_words: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,6 @@ class FarEnd:
     def _update(self, event: ParamsUpdated) -> None:
         desk = self._desk
         desk.language = event.language or desk.language
-        variables = {k: v for k, v in event.custom.items() if k in desk.profile.variables}
+        variables = desk.profile.declared(event.custom)
         if variables and desk.conversing:
             desk.say_variables(variables)

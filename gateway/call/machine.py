@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.audio.formats import AudioFormat, Encoding, Pcm
-from gateway.bidi import REMOTE_DISCONNECTED, SESSION_LANGUAGE, SESSION_START, language_code
+from gateway.bidi import REMOTE_DISCONNECTED, SESSION_LANGUAGE, language_code
 from gateway.call import life
 from gateway.call.attending import Attending
 from gateway.call.desk import Desk
@@ -20,8 +20,7 @@ from gateway.call.events import (
     Action,
     CallEnded,
     CloseRuntime,
-    InputType,
-    OpenRuntime,
+    RuntimeAudio,
     RuntimeEndSession,
     RuntimeInterruption,
     RuntimeOutput,
@@ -32,6 +31,7 @@ from gateway.call.events import (
 from gateway.call.far_end import FarEnd, FarEvent
 from gateway.call.life import Life, LifeEvent
 from gateway.call.listening import Listening
+from gateway.call.opening import open_runtime
 from gateway.call.output_log import OutputLog
 from gateway.call.pace import Pace
 from gateway.call.playout import Playout
@@ -59,6 +59,8 @@ FAREWELL_WAIT_S = 5.0
 """Longest wait for the speech of the gateway's own last message."""
 END_GRACE_S = 0.5
 """Wait for late outputs of a turn that the end of the session overtook."""
+END_OUTPUTS_S = 10.0
+"""Longest stretch of such outputs; a runtime that never falls silent is not waited for."""
 
 
 class CallMachine:
@@ -72,12 +74,15 @@ class CallMachine:
         self._early_audio: list[Pcm] = []
         self._pace: Pace | None = None
         self._bed = b""
+        self._answer_owed = True
         self._answer_by: float | None = None
         """When the runtime must have answered for the first time."""
         self._end_by: float | None = None
         """When the call has hung up at the latest, once it is ending."""
         self._limit_at: float | None = None
         self._farewell_by: float | None = None
+        self._over_at = 0.0
+        """When the runtime ended its session."""
         self._log = OutputLog(self._desk)
         self._reason = EndReason.COMPLETED
         self._metadata: Mapping[str, Any] = {}
@@ -135,7 +140,7 @@ class CallMachine:
         profile, capabilities = desk.profile, desk.capabilities
         desk.started = event
         desk.language = event.language or profile.language
-        if profile.language_variable in profile.variables:
+        if profile.declares(profile.language_variable):
             self._switch_language(event.custom.get(profile.language_variable))
         self._desk.record_start()
         if event.in_format is not None and not profile.audio_runtime:
@@ -162,20 +167,8 @@ class CallMachine:
             self._pace = Pace(event.in_format.rate_hz, desk.now)
         self._limit_at = desk.now + profile.max_call_s
         self._answer_by = desk.now + profile.start_timeout_s
-        self._open_runtime(event)
+        self._answer_owed = open_runtime(desk, event)
         return self._done()
-
-    def _open_runtime(self, event: Started) -> None:
-        desk = self._desk
-        variables = {k: v for k, v in event.custom.items() if k in desk.profile.variables}
-        kickoff = SESSION_START if desk.capabilities.kickoff else None
-        desk.out.append(OpenRuntime(variables, kickoff))
-        if variables:
-            fields = {"type": InputType.VARIABLES.value, "variables": sorted(variables)}
-            desk.record("runtime_input", fields)
-        if kickoff is not None:
-            desk.record("runtime_input", {"type": InputType.EVENT.value, "event": kickoff})
-            desk.turn.asked(desk.now)
 
     def refused(self, event: Started, code: str, message: str, now: float) -> list[Action]:
         """A call that has started but may not go on: hang up at once, in the dialect's words."""
@@ -300,7 +293,7 @@ class CallMachine:
         if desk is not None:
             if desk.life is Life.OPENING:
                 desk.open_runtime()
-                if not desk.capabilities.kickoff:
+                if not self._answer_owed:
                     self._answer_by = None
             self._step(LifeEvent.OPENED)
         return self._done()
@@ -309,6 +302,10 @@ class CallMachine:
         """One output of the runtime."""
         desk = self._begin(now)
         if desk is None or desk.life is Life.IDLE:
+            return self._done()
+        if isinstance(output, RuntimeAudio) and output.background:
+            if desk.conversing:
+                self._speaking.output(output)
             return self._done()
         self._answer_by = None
         if not isinstance(output, RuntimeTranscript):
@@ -335,7 +332,9 @@ class CallMachine:
     @property
     def _playing(self) -> bool:
         """Whether the agent's outputs are still played."""
-        return self._desk.conversing or self._desk.life is Life.DRAINING
+        if self._desk.life is Life.DRAINING:
+            return self._desk.now < self._over_at + END_OUTPUTS_S
+        return self._desk.conversing
 
     def _turn_output(self, output: TurnOutput) -> None:
         desk = self._desk
@@ -358,6 +357,7 @@ class CallMachine:
             self._finish(self._reason)
         elif desk.life is Life.DRAINING and was is not Life.DRAINING:
             self._metadata = metadata
+            self._over_at = desk.now
             self._end_by = desk.now + desk.profile.drain_s
             desk.turn.session_over()
             self._speaking.cancel_music()
@@ -464,12 +464,18 @@ class CallMachine:
         if self._farewell_by is not None and desk.now >= self._farewell_by:
             self._farewell_by = None
             self._speaking.give_up_farewell()
-        overtaken = desk.life is Life.DRAINING and desk.turn.speaking
-        if overtaken and desk.now < desk.turn.last_output_at + END_GRACE_S:
+        if desk.life is Life.DRAINING and not self._outputs_over():
             return
         self._speaking.end_stream()
         if desk.playout is None or desk.playout.idle:
             self._drained()
+
+    def _outputs_over(self) -> bool:
+        """Whether nothing is to come any more of the session that the runtime has ended."""
+        now, turn, over_at = self._desk.now, self._desk.turn, self._over_at
+        if turn.speaking:
+            return now >= min(turn.last_output_at + END_GRACE_S, over_at + END_OUTPUTS_S)
+        return turn.completed_at >= over_at or now >= over_at + self._desk.profile.end_grace_s
 
     # ---- endings
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
+
+from gateway.bidi import SESSION_START
 
 
 class BargeIn(StrEnum):
@@ -74,12 +77,24 @@ class CallProfile:
 
     language: str = "en-US"
     voices: Mapping[str, VoiceConfig] = field(default_factory=dict)
-    variables: frozenset[str] = frozenset()
-    """Names that the app declares: only these travel from the platform's custom parameters."""
+    variables: frozenset[str] | None = frozenset()
+    """Names that the app declares: only these travel from the platform's custom parameters. None:
+    they are not known here, so all do."""
     language_variable: str = ""
     """Session variable that names the language of the conversation."""
     languages: tuple[str, ...] = ()
     """Languages besides the first that callers may change to by speaking them."""
+
+    kickoff: str = SESSION_START
+    """Event that begins a session, where the client does not send its own; empty: none."""
+    first_words: str = ""
+    """Words that begin it in place of the event."""
+    single_keys: bool = False
+    """The runtime collects digits itself, as one does that listens: each key goes to it alone and
+    at once."""
+    end_grace_s: float = 0.0
+    """Wait after the end of a session for outputs that it has overtaken, unless their turn is
+    completed meanwhile."""
 
     # --- from audioProcessingConfig and the channel profile
     inactivity_s: float | None = None
@@ -147,3 +162,11 @@ class CallProfile:
     max_segment_s: float = 30.0
     noise_limit_s: float = 8.0
     """Voice activity without words defers the inactivity tick at most this long."""
+
+    def declares(self, name: str) -> bool:
+        """Whether the app takes a variable of this name."""
+        return self.variables is None or name in self.variables
+
+    def declared(self, custom: Mapping[str, Any]) -> dict[str, Any]:
+        """What of a platform's custom parameters the app takes as variables."""
+        return {name: value for name, value in custom.items() if self.declares(name)}

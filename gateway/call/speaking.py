@@ -8,6 +8,7 @@ from typing import Any
 
 from gateway.audio.formats import Pcm
 from gateway.audio.tones import dtmf, silence
+from gateway.bidi import get
 from gateway.call.desk import Desk
 from gateway.call.events import (
     AudioUnheard,
@@ -49,6 +50,13 @@ AUDIO_WAIT_S = 30.0
 """How long the queue waits for the audio of its next utterance."""
 
 TurnOutput = RuntimeText | RuntimePayload | RuntimeAudio | RuntimeToolCalls
+
+
+def _no_client(call: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to a call of a client function where there is no client: the agent goes on."""
+    keys = ("id", "tool", "toolsetTool")
+    named = {key: value for key in keys if (value := get(call, key)) is not None}
+    return {**named, "response": {"error": "this caller's client has no such function"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +163,18 @@ class Speaking:
     def _audio(self, output: RuntimeAudio) -> None:
         if self._desk.playout is None:
             return
-        if not self.is_streaming(output.turn):
+        # Background is an utterance of its own: of speech it is known when it began. It never
+        # stands behind anything, so nothing has to wait for it either.
+        number = 0 if output.background else output.turn
+        if not self.is_streaming(number):
+            if output.background and self._desk.playout.queue:
+                return
             text = " ".join(text for turn, text in self._captions if turn == output.turn)
-            self._captions.clear()
-            self._streaming = self._queue(Source.AUDIO, Policy(), output.turn, text=text)
+            if output.background:
+                text = ""
+            else:
+                self._captions.clear()
+            self._streaming = self._queue(Source.AUDIO, Policy(), number, text=text)
             if self._streaming is not None:
                 self._streaming.caption("")
         streaming = self._streaming
@@ -191,6 +207,8 @@ class Speaking:
             self._desk.error(
                 "runtime.client_tools", "the agent calls client functions; this caller has none"
             )
+            if self._desk.conversing:
+                self._desk.say_tool_responses([_no_client(call) for call in output.tool_calls])
 
     def _show(self, text: str, turn: int) -> None:
         if text and self._desk.capabilities.agent_messages:

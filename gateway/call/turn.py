@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 
 class Turn:
     """The runtime's turns as the call sees them. Turn indices grow; 0 is "not said"."""
@@ -15,6 +17,7 @@ class Turn:
         "_waiting_after",
         "any_completed",
         "caller_open",
+        "completed_at",
         "last",
         "last_output_at",
     )
@@ -30,6 +33,7 @@ class Turn:
         """Highest turn index seen."""
         self.last_output_at = 0.0
         self.any_completed = False
+        self.completed_at = -math.inf
         self.caller_open = False
         """An interruption was sent; the caller's words that complete it are still to come."""
 
@@ -74,6 +78,7 @@ class Turn:
         self.last = max(self.last, turn)
         self._completed = max(self._completed, turn)
         self.any_completed = True
+        self.completed_at = now
         if closes:
             self._open = None
         if self._waiting_after is not None and (turn > self._waiting_after or turn == 0):

@@ -6,11 +6,19 @@ is where the formats agree; where they do not, it is only decoded and, at need, 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from gateway.audio import g711
-from gateway.audio.formats import FRAME_MS, AudioFormat, Pcm
+from gateway.audio.formats import FRAME_MS, AudioFormat, Encoding, Pcm
 from gateway.audio.resample import Resampler
+from gateway.call.events import (
+    RuntimeAudio,
+    RuntimeInterruption,
+    RuntimeOutput,
+    RuntimeTurnCompleted,
+)
+from gateway.runtime.arrivals import Arrivals
 
 GAP_S = 0.2
 """After so much time without caller audio the runtime is given silence."""
@@ -43,27 +51,45 @@ class Converter:
         return data if self._same else g711.encode(self.pcm(data), self._encoding)
 
 
-class AudioBridge:
-    """Both directions of one call.
+@dataclass(frozen=True, slots=True)
+class AudioTerms:
+    """In what form a runtime takes and gives sound."""
 
-    `wanted`: the one format that the runtime takes and gives; None: the line's own, each way.
-    """
+    wanted: AudioFormat | None = None
+    """The one format, both ways; None: the line's own, each way."""
+    chunk_ms: int = 60
+    """How much of the caller's audio it is given at a time."""
+    highest_hz: int | None = None
+    """Where the line's rate is above this, the runtime has Linear16 at this rate."""
+
+    def format(self, line: AudioFormat | None) -> AudioFormat | None:
+        """The runtime's format for a direction of the line."""
+        if line is None:
+            return self.wanted
+        if self.wanted is None and self.highest_hz is not None and line.rate_hz > self.highest_hz:
+            return AudioFormat(Encoding.LINEAR16, self.highest_hz)
+        return self.wanted or line
+
+
+class AudioBridge:
+    """Both directions of one call."""
 
     def __init__(
         self,
         line_in: AudioFormat | None,
         line_out: AudioFormat | None,
-        wanted: AudioFormat | None,
-        chunk_ms: int,
+        terms: AudioTerms,
         noise_suppression: str = "",
     ) -> None:
-        self._in = wanted or line_in
-        self._out = wanted or line_out
+        self._in = terms.format(line_in)
+        self._out = terms.format(line_out)
         self._noise_suppression = noise_suppression
         self._up = Converter(line_in, self._in) if line_in and self._in else None
         self._down = Converter(self._out, line_out) if line_out and self._out else None
         self._as_it_is = self._out == line_out
-        self._chunk_ms = chunk_ms
+        self._chunk_ms = terms.chunk_ms
+        self._arrivals = Arrivals(line_out.rate_hz) if line_out is not None else None
+        self._line_out = line_out
         self._waiting = bytearray()
         self._open = False
         self._due: float | None = None
@@ -123,11 +149,28 @@ class AudioBridge:
 
     # ---- down
 
-    def say(self, data: bytes) -> tuple[Pcm, bytes]:
-        """The runtime's audio: samples at the line's rate, and the same as the line wants it.
+    def take(self, output: RuntimeOutput, now: float) -> RuntimeOutput | None:
+        """What of an output goes on to the call: of audio, samples at the line's rate.
 
-        The second is empty where it would not be the runtime's own bytes.
+        With them the runtime's own bytes, where the line wants just these. None: nothing of it.
         """
-        if self._down is None:
-            return b"", b""
-        return self._down.pcm(data), data if self._as_it_is else b""
+        arrivals, down = self._arrivals, self._down
+        if arrivals is None or down is None or self._line_out is None:
+            return None if isinstance(output, RuntimeAudio) else output
+        match output:
+            case RuntimeAudio(data, turn):
+                pcm = down.pcm(data)
+                first, last, background = arrivals.take(pcm, turn, now)
+                if first >= last:
+                    return None
+                pcm = pcm[first * 2 : last * 2]
+                wire = b""
+                if self._as_it_is:
+                    linear = self._line_out.encoding is Encoding.LINEAR16
+                    wire = pcm if linear else data[first:last]
+                return RuntimeAudio(pcm, turn, wire, background)
+            case RuntimeTurnCompleted():
+                arrivals.pause()
+            case RuntimeInterruption():
+                arrivals.cut(now)
+        return output

@@ -10,10 +10,11 @@ from websockets.asyncio.client import ClientConnection, connect, unix_connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 
 from gateway import bidi
-from gateway.errors import RuntimeFailure
+from gateway.errors import ProtocolError, RuntimeFailure
 
 MAX_MESSAGE_BYTES = 16 << 20
 SEND_TIMEOUT_S = 5.0
+CLOSE_S = 1.0
 
 
 class RuntimeLink(Protocol):
@@ -48,7 +49,7 @@ class WebsocketLink:
             "max_size": MAX_MESSAGE_BYTES,
             "compression": None,
             "open_timeout": timeout_s,
-            "close_timeout": 1.0,
+            "close_timeout": CLOSE_S,
         }
         if channel:
             options["additional_headers"] = {bidi.CHANNEL_HEADER: channel}
@@ -75,10 +76,17 @@ class WebsocketLink:
             return bidi.parse(await self._connection.recv())
         except ConnectionClosed as error:
             received = error.rcvd
-            if received is not None and received.code in (1000, 1001):
-                return None
-            reason = received.reason if received is not None else "no close frame"
-            raise RuntimeFailure("runtime.lost", f"runtime connection lost: {reason}") from None
+            if received is None:
+                return self._closed(None, "no close frame")
+            return self._closed(received.code, received.reason)
+        except ProtocolError as error:
+            raise RuntimeFailure("runtime.protocol", error.message) from None
+
+    def _closed(self, code: int | None, reason: str) -> dict[str, Any] | None:
+        """What a closed connection counts as. Raises RuntimeFailure where it was lost."""
+        if code in (1000, 1001):
+            return None
+        raise RuntimeFailure("runtime.lost", f"runtime connection lost: {reason}")
 
     async def aclose(self) -> None:
         """Close within a second."""

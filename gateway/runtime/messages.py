@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from gateway.bidi import get
 from gateway.call.events import (
@@ -31,6 +31,9 @@ class RuntimeGoAway:
 
 
 Incoming = RuntimeOutput | RuntimeGoAway
+
+_HANDED_TO: Final = frozenset({"transferToNga", "transferToDialogflow"})
+"""Payloads that hand the caller to another agent: the session is over, and nothing else says so."""
 
 
 def session_config(session: str, extra: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,17 +100,24 @@ def _session_output(output: Mapping[str, Any]) -> list[RuntimeOutput]:
     if isinstance(audio, str) and audio:
         found.append(RuntimeAudio(_bytes(audio), turn))
     if isinstance(tool_calls, Mapping):
-        calls = get(tool_calls, "toolCalls", [])
+        calls = get(tool_calls, "toolCalls") or []
         found.append(RuntimeToolCalls([c for c in calls if isinstance(c, Mapping)], turn))
     if get(output, "turnCompleted", False) is True:
         found.append(RuntimeTurnCompleted(turn))
     if isinstance(end, Mapping):
         found.append(RuntimeEndSession(_mapping(get(end, "metadata"))))
+    elif isinstance(payload, Mapping) and (to := _HANDED_TO & payload.keys()):
+        found.append(RuntimeEndSession({"reason": min(to), "session_escalated": True}))
     return found
 
 
 def _turn(value: object) -> int:
-    return int(value) if isinstance(value, int | float | str) and str(value).isdigit() else 0
+    """A turn index; numbers may come as `4`, `4.0` or `"4"`. 0 where it is none."""
+    try:
+        turn = float(value) if isinstance(value, int | float | str) else 0.0
+    except ValueError:
+        return 0
+    return int(turn) if 0 < turn < 1 << 31 and turn == int(turn) else 0
 
 
 def _mapping(value: object) -> dict[str, Any]:
@@ -116,7 +126,8 @@ def _mapping(value: object) -> dict[str, Any]:
 
 def _bytes(text: str) -> bytes:
     try:
-        return base64.b64decode(text, altchars=b"-_" if "-" in text or "_" in text else None)
+        padded = text + "=" * (-len(text) % 4)
+        return base64.b64decode(padded, altchars=b"-_" if "-" in text or "_" in text else None)
     except (binascii.Error, ValueError):
         raise RuntimeFailure(
             "runtime.audio",

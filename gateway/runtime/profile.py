@@ -5,11 +5,17 @@ from __future__ import annotations
 from gateway.agent.app import App
 from gateway.audio.formats import AudioFormat, Encoding
 from gateway.audio.scenes import SOUNDS
+from gateway.bidi import SESSION_START
 from gateway.call.profile import AmbientSound, BargeIn, CallProfile, ProtectedKeys, VoiceConfig
 from gateway.config import Settings
 from gateway.errors import AppError
+from gateway.runtime.audio import AudioTerms
 
 RATE_MIN, RATE_MAX = 0.25, 2.0
+GOOGLE_HZ = 16000
+"""No higher rate is known to be taken by Google's service."""
+END_GRACE_S = 0.5
+"""A service behind the network may end its session before its last words have come."""
 _NO_NOISE = "PREBUILT_AMBIENT_NOISE_UNSPECIFIED"
 
 
@@ -29,12 +35,12 @@ def call_profile(app: App, settings: Settings) -> CallProfile:
         voices[language] = VoiceConfig(
             config.voice, rate, config.model, config.instruction, config.voice_sample_gcs_uri
         )
-    call = settings.call
+    call, runtime, google = settings.call, settings.runtime, settings.runtime.google
     inactivity_s = app.inactivity_s if call.inactivity_s is None else call.inactivity_s
     return CallProfile(
         language=app.language,
         voices=voices,
-        variables=frozenset(app.variable_declarations),
+        variables=_variables(app, settings),
         language_variable=call.language_variable,
         languages=_other_languages(app),
         inactivity_s=inactivity_s or None,
@@ -42,10 +48,14 @@ def call_profile(app: App, settings: Settings) -> CallProfile:
         forbid_barge_in=app.channel_profile.disable_barge_in_control,
         barge_in_awareness=audio.barge_in_config.barge_in_awareness,
         disable_dtmf=app.channel_profile.disable_dtmf,
-        audio_runtime=settings.runtime.modality == "audio",
-        noise_suppression=app.channel_profile.noise_suppression_level,
+        audio_runtime=runtime.hears,
+        noise_suppression=google.noise_suppression or app.channel_profile.noise_suppression_level,
+        kickoff=google.kickoff if google.app else SESSION_START,
+        first_words=google.initial_text,
+        single_keys=bool(google.app),
+        end_grace_s=END_GRACE_S if runtime.hears or google.app else 0.0,
         # A runtime that speaks mixes its background itself.
-        ambience=None if settings.runtime.modality == "audio" else _ambience(app, call.ambience),
+        ambience=None if runtime.hears else _ambience(app, call.ambience),
         lead_ms=call.lead_ms,
         barge_in=BargeIn(call.barge_in),
         barge_in_words=call.barge_in_words,
@@ -73,13 +83,24 @@ def call_profile(app: App, settings: Settings) -> CallProfile:
     )
 
 
-def runtime_audio(settings: Settings) -> tuple[AudioFormat | None, int]:
-    """What an audio runtime takes and gives: its format (None: the line's), and the chunk in ms."""
+def _variables(app: App, settings: Settings) -> frozenset[str] | None:
+    google = settings.runtime.google
+    if google.variables is not None:
+        return frozenset(google.variables)
+    if google.app and settings.app is None:
+        return None
+    return frozenset(app.variable_declarations)
+
+
+def runtime_audio(settings: Settings) -> AudioTerms:
+    """In what form an audio runtime takes and gives sound."""
     runtime = settings.runtime
+    highest_hz = GOOGLE_HZ if runtime.google.app else None
     if runtime.audio == "line":
-        return None, runtime.audio_chunk_ms
+        return AudioTerms(None, runtime.audio_chunk_ms, highest_hz)
     encoding, _, rate = runtime.audio.partition("/")
-    return AudioFormat(Encoding(encoding), int(rate)), runtime.audio_chunk_ms
+    wanted = AudioFormat(Encoding(encoding), int(rate))
+    return AudioTerms(wanted, runtime.audio_chunk_ms, highest_hz)
 
 
 def _ambience(app: App, when: str) -> AmbientSound | None:

@@ -25,8 +25,10 @@ from gateway.errors import AssetError, ConfigError
 from gateway.platforms.known_calls import KnownCalls
 from gateway.platforms.terms import rest_controls, terms_of
 from gateway.records import build as build_records
+from gateway.runtime import google_names
 from gateway.runtime.client import Connect, RuntimeClient
 from gateway.runtime.embedded import EmbeddedRuntime
+from gateway.runtime.google import GoogleRuntime, remote_app
 from gateway.runtime.link import RuntimeLink, WebsocketLink
 from gateway.runtime.profile import call_profile, runtime_audio
 from gateway.server.app import Gateway
@@ -65,8 +67,9 @@ async def running(settings: Settings) -> AsyncIterator[Gateway]:
     """
     check_exposure(settings)
     loop = asyncio.get_running_loop()
+    google = GoogleRuntime(settings) if settings.runtime.google.app else None
     path = settings.app or demo.APP_PATH
-    app = read_app(path)
+    app = _app(settings, path)
     for warning in app.warnings:
         log.warning("app.warning", code=warning.code, where=warning.where, message=warning.message)
     profile = call_profile(app, settings)
@@ -89,13 +92,17 @@ async def running(settings: Settings) -> AsyncIterator[Gateway]:
             await asyncio.gather(speech.start(), embedded.start())
         else:
             await speech.start()
+        if google is not None:
+            stack.push_async_callback(google.aclose)
+            await google.start()
+        name_session = google.session_name if google is not None else partial(session_name, app)
         controls = rest_controls(settings.platforms)
         for control in controls.values():
             stack.push_async_callback(control.aclose)
         ticker = Ticker(loop)
         stack.callback(ticker.close)
         observers = CallObservers(Metrics(), Timelines())
-        records = build_records(app, settings, partial(session_name, app))
+        records = build_records(app, settings, name_session)
         if records is not None:
             stack.push_async_callback(records.aclose)
             records.start()
@@ -104,8 +111,10 @@ async def running(settings: Settings) -> AsyncIterator[Gateway]:
         async def open_runtime(
             dialect: str, call_id: str, config: Mapping[str, Any]
         ) -> RuntimeClient:
+            if google is not None:
+                return await google.open(call_id, config)
             connect = _connect(settings, embedded, dialect)
-            client = RuntimeClient(session_name(app, call_id, config), config, connect)
+            client = RuntimeClient(name_session(call_id, config), config, connect)
             await client.open()
             return client
 
@@ -143,7 +152,7 @@ async def running(settings: Settings) -> AsyncIterator[Gateway]:
             controls=controls,
             accounts=services.accounts,
             ready=lambda: embedded is None or embedded.ready,
-            about=f"{app.display_name} ({_source(path)})",
+            about=f"{app.display_name} ({_source(settings, path)})",
         )
         # What lives from here on is made by calls; the rest need not be searched for garbage.
         gc.collect()
@@ -154,17 +163,34 @@ async def running(settings: Settings) -> AsyncIterator[Gateway]:
         yield gateway
 
 
-def _source(path: Path) -> str:
+def _app(settings: Settings, path: Path) -> App:
+    """The app that answers: its export, or what is known of it without one."""
+    google = settings.runtime.google
+    if not google.app:
+        google_names.check(settings)
+        return read_app(path)
+    if settings.app is None:
+        return remote_app(google)
+    app = read_app(path)
+    google_names.check_app(google, app)
+    return app
+
+
+def _source(settings: Settings, path: Path) -> str:
+    if settings.runtime.google.app:
+        return "at Google"
     return "the demo app" if path == demo.APP_PATH else path.name
 
 
 def _embedded(settings: Settings, path: Path) -> EmbeddedRuntime | None:
-    if settings.runtime.url is None and settings.runtime.modality == "audio":
+    if settings.runtime.google.app:
+        return None
+    if settings.runtime.url is None and settings.runtime.hears:
         raise ConfigError(
             "config.value",
             "runtime.modality: the embedded runtime neither listens nor speaks",
             where="settings",
-            hint="set runtime.url as well, or leave runtime.modality at text",
+            hint="set runtime.url or runtime.google.app as well, or leave runtime.modality out",
         )
     return EmbeddedRuntime(settings, path) if settings.runtime.url is None else None
 

@@ -71,7 +71,7 @@ def check_endpoint(settings: GoogleSpeechSettings) -> None:
         return
     for name in ("tts_endpoint", "stt_endpoint"):
         host = getattr(settings, name).rpartition(":")[0].strip("[]")
-        if host and not _is_loopback(host):
+        if host and not is_loopback(host):
             raise ConfigError(
                 "config.plaintext",
                 f"{host} is not this machine",
@@ -80,7 +80,8 @@ def check_endpoint(settings: GoogleSpeechSettings) -> None:
             )
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -8,16 +8,24 @@ import pytest
 from gateway.audio import g711
 from gateway.audio.formats import ALAW_8K, MULAW_8K, AudioFormat, Encoding
 from gateway.audio.tones import sine
-from gateway.runtime.audio import AudioBridge
+from gateway.call.events import RuntimeAudio
+from gateway.runtime.audio import AudioBridge, AudioTerms
 
 LINEAR_16K = AudioFormat(Encoding.LINEAR16, 16000)
 FRAME = MULAW_8K.frame_bytes
 
 
 def bridge(wanted: AudioFormat | None = None, chunk_ms: int = 60) -> AudioBridge:
-    made = AudioBridge(MULAW_8K, MULAW_8K, wanted, chunk_ms)
+    made = AudioBridge(MULAW_8K, MULAW_8K, AudioTerms(wanted, chunk_ms))
     made.open()
     return made
+
+
+def said(made: AudioBridge, data: bytes) -> tuple[bytes, bytes]:
+    """What becomes of a message of the runtime's audio: samples, and bytes for the line."""
+    taken = made.take(RuntimeAudio(data, 1), 0.0)
+    assert isinstance(taken, RuntimeAudio)
+    return taken.pcm, taken.wire
 
 
 def speak(made: AudioBridge, seconds: float, start: float = 0.0) -> list[bytes]:
@@ -61,7 +69,7 @@ def test_short_gaps_are_the_networks_and_not_filled() -> None:
 
 
 def test_audio_before_the_runtime_is_open_waits_for_it_up_to_ten_seconds() -> None:
-    made = AudioBridge(MULAW_8K, MULAW_8K, None, 60)
+    made = AudioBridge(MULAW_8K, MULAW_8K, AudioTerms())
     for n in range(700):
         made.hear(bytes([n % 120 + 1]) * FRAME, n * 0.02)
         assert made.chunks(n * 0.02) == []
@@ -73,7 +81,7 @@ def test_audio_before_the_runtime_is_open_waits_for_it_up_to_ten_seconds() -> No
 
 def test_the_runtimes_bytes_come_down_untouched_where_the_formats_agree() -> None:
     data = bytes(range(256))
-    pcm, wire = bridge().say(data)
+    pcm, wire = said(bridge(), data)
     assert wire == data
     assert pcm == g711.decode(data, Encoding.MULAW)
 
@@ -81,7 +89,7 @@ def test_the_runtimes_bytes_come_down_untouched_where_the_formats_agree() -> Non
 def test_other_formats_are_decoded_and_at_need_resampled() -> None:
     made = bridge(LINEAR_16K)
     tone = sine(400, 1000, 16000)
-    pcm, wire = made.say(tone)
+    pcm, wire = said(made, tone)
     assert wire == b""
     assert len(pcm) / 16000 == pytest.approx(1.0, abs=0.01)
     at = np.frombuffer(pcm, "<i2").astype(float)
@@ -89,10 +97,9 @@ def test_other_formats_are_decoded_and_at_need_resampled() -> None:
 
 
 def test_decoding_alone_loses_nothing() -> None:
-    made = AudioBridge(MULAW_8K, MULAW_8K, AudioFormat(Encoding.LINEAR16, 8000), 40)
-    made.open()
+    made = bridge(AudioFormat(Encoding.LINEAR16, 8000), 40)
     data = bytes(n for n in range(256) if n != 0x7F)
-    pcm, _ = made.say(g711.decode(data, Encoding.MULAW))
+    pcm, _ = said(made, g711.decode(data, Encoding.MULAW))
     assert g711.encode(pcm, Encoding.MULAW) == data
     made.hear(data * 2, 0.0)
     (chunk,) = made.chunks(0.0)
@@ -101,11 +108,11 @@ def test_decoding_alone_loses_nothing() -> None:
 
 def test_half_a_sample_waits_for_its_other_half() -> None:
     made = bridge(AudioFormat(Encoding.LINEAR16, 8000))
-    assert made.say(b"\x01\x00\x02")[0] + made.say(b"\x00")[0] == b"\x01\x00\x02\x00"
+    assert said(made, b"\x01\x40\x02")[0] + said(made, b"\x40")[0] == b"\x01\x40\x02\x40"
 
 
 def test_the_configuration_names_the_lines_own_formats() -> None:
-    made = AudioBridge(ALAW_8K, MULAW_8K, None, 60, "high")
+    made = AudioBridge(ALAW_8K, MULAW_8K, AudioTerms(), "high")
     assert made.config == {
         "inputAudioConfig": {
             "audioEncoding": "ALAW",
@@ -114,6 +121,6 @@ def test_the_configuration_names_the_lines_own_formats() -> None:
         },
         "outputAudioConfig": {"audioEncoding": "MULAW", "sampleRateHertz": 8000},
     }
-    assert AudioBridge(None, None, LINEAR_16K, 60).config == {}
-    wanted = AudioBridge(MULAW_8K, MULAW_8K, LINEAR_16K, 60).config["inputAudioConfig"]
+    assert AudioBridge(None, None, AudioTerms(LINEAR_16K)).config == {}
+    wanted = bridge(LINEAR_16K).config["inputAudioConfig"]
     assert wanted == {"audioEncoding": "LINEAR16", "sampleRateHertz": 16000}

@@ -16,6 +16,7 @@ from gateway.call.profile import AmbientSound, BargeIn, CallProfile, ProtectedKe
 from gateway.call.voices import DEFAULT_VOICE, voice_for
 from gateway.config import Settings, load
 from gateway.errors import AppError
+from gateway.runtime.audio import AudioTerms
 from gateway.runtime.profile import call_profile, runtime_audio
 from tests.agent.app.memory import MemoryFiles
 
@@ -239,5 +240,5 @@ def test_a_runtime_that_speaks_brings_its_own_background() -> None:
     made = profile({"ambientSoundConfig": {"prebuiltAmbientSound": "hum"}}, settings)
     assert made.audio_runtime
     assert made.ambience is None
-    assert runtime_audio(settings) == (AudioFormat(Encoding.LINEAR16, 16000), 60)
-    assert runtime_audio(Settings()) == (None, 60)
+    assert runtime_audio(settings) == AudioTerms(AudioFormat(Encoding.LINEAR16, 16000), 60)
+    assert runtime_audio(Settings()) == AudioTerms()
