@@ -190,7 +190,8 @@ class Process:
                 if worn := wear.worn():
                     self._retire(f"app code holds on to too much: {worn}")
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stop.wait(), PARENT_CHECK_S)
+                async with asyncio.timeout(PARENT_CHECK_S):
+                    await self._stop.wait()
         self._stop.set()
 
 

@@ -74,6 +74,9 @@ class RuntimeClient:
     async def open(self) -> None:
         """Connect and send the configuration. Raises RuntimeFailure."""
         self._link = await self._connect()
+        if self._closed:
+            await self._drop_link()
+            return
         await self._link.send(self._config)
         self._watch.opened(self._now())
         self._turns.next_link()

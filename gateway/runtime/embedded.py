@@ -166,7 +166,8 @@ class EmbeddedRuntime:
     async def _wait_for_change(self, limit_s: float) -> None:
         async with self._changed:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), limit_s)
+                async with asyncio.timeout(limit_s):
+                    await self._changed.wait()
 
     def _release(self, process: _Process) -> None:
         process.sessions -= 1
@@ -196,7 +197,8 @@ class EmbeddedRuntime:
         child.stdin.close()
         process = _Process(child, socket)
         try:
-            await asyncio.wait_for(self._until_ready(process), START_S)
+            async with asyncio.timeout(START_S):
+                await self._until_ready(process)
         except TimeoutError:
             await self._stop(process)
             raise RuntimeFailure(
@@ -318,7 +320,8 @@ class EmbeddedRuntime:
             with contextlib.suppress(ProcessLookupError):
                 process.process.terminate()
             try:
-                await asyncio.wait_for(process.process.wait(), STOP_S)
+                async with asyncio.timeout(STOP_S):
+                    await process.process.wait()
             except TimeoutError:
                 with contextlib.suppress(ProcessLookupError):
                     process.process.kill()

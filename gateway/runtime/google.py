@@ -43,7 +43,8 @@ class GoogleRuntime:
     async def start(self) -> None:
         """Find credentials and authorities. Raises ConfigError."""
         if self._url.startswith("wss:"):
-            self._tls = await asyncio.to_thread(_authorities, self._google)
+            # No call is up yet that this could delay.
+            self._tls = _authorities(self._google)
         await self._tokens.start()
 
     async def aclose(self) -> None:

@@ -66,7 +66,9 @@ class WebsocketLink:
     async def send(self, message: Mapping[str, Any]) -> None:
         """Send one message; a peer that does not read for 5 s counts as gone."""
         try:
-            await asyncio.wait_for(self._connection.send(bidi.dump(message)), SEND_TIMEOUT_S)
+            # Not wait_for: before Python 3.12 it can lose a cancellation that comes as it ends.
+            async with asyncio.timeout(SEND_TIMEOUT_S):
+                await self._connection.send(bidi.dump(message))
         except (ConnectionClosed, TimeoutError) as error:
             raise RuntimeFailure("runtime.lost", f"runtime connection lost: {error}") from None
 
