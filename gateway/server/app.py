@@ -25,6 +25,7 @@ from gateway.server.http import LOGGER, HttpPages
 from gateway.server.media import CLOSE_WAIT_S, MediaSocket
 from gateway.server.metrics import Metrics
 from gateway.server.observers import CallObservers
+from gateway.server.refusals import Refusals
 from gateway.server.routes import Routes
 from gateway.server.timelines import Timelines
 from gateway.server.tokens import MediaTokens
@@ -100,12 +101,14 @@ class Gateway:
             ),
         )
         routes = Routes(settings.platforms)
+        refusals = Refusals(metrics)
         self._door = MediaDoor(
             settings,
             routes,
             gate,
             self._admission,
             metrics,
+            refusals,
             make_call,
             self,
             accounts or Accounts(),
@@ -117,6 +120,7 @@ class Gateway:
             self._admission,
             self._door,
             self.observers,
+            refusals,
             controls or {},
             ready,
             about,

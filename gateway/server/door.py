@@ -21,6 +21,7 @@ from gateway.server.handover import LOGGER
 from gateway.server.head import Head, HeadError, check_upgrade
 from gateway.server.media import Admitted, MediaSocket, SocketOwner
 from gateway.server.metrics import Metrics
+from gateway.server.refusals import Refusals
 from gateway.server.routes import Media, Routes
 from gateway.server.tokens import MediaClaim
 
@@ -50,6 +51,7 @@ class MediaDoor:
         gate: Gate,
         admission: Admission,
         metrics: Metrics,
+        refusals: Refusals,
         make_call: MakeCall,
         owner: SocketOwner,
         accounts: Accounts,
@@ -59,6 +61,7 @@ class MediaDoor:
         self._gate = gate
         self._admission = admission
         self._metrics = metrics
+        self._refusals = refusals
         self._make_call = make_call
         self._owner = owner
         self._accounts = accounts
@@ -68,8 +71,14 @@ class MediaDoor:
         try:
             return self._open(head, address)
         except (GatewayError, HeadError) as error:
-            self._metrics.refused(error.code)
+            self._refusals.tell(error, self._route(head.path), address)
             raise
+
+    def _route(self, path: str) -> str:
+        try:
+            return self._routes.media(path)[0].route.pattern
+        except HeadError:
+            return ""
 
     def _open(self, head: Head, address: str) -> MediaSocket:
         found, media = self._routes.media(head.path)

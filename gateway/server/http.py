@@ -27,6 +27,7 @@ from gateway.server.auth import Caller, Gate, host_name, is_loopback, public_ori
 from gateway.server.door import MediaDoor
 from gateway.server.head import HeadError
 from gateway.server.observers import CallObservers
+from gateway.server.refusals import Refusals
 from gateway.server.routes import Asked, Match, Media, Page, Routes, served
 
 MAX_FORM_FIELDS: Final = 200
@@ -65,6 +66,7 @@ class HttpPages:
         admission: Admission,
         door: MediaDoor,
         observers: CallObservers,
+        refusals: Refusals,
         controls: Mapping[str, RestControl],
         ready: Callable[[], bool],
         about: str,
@@ -75,6 +77,7 @@ class HttpPages:
         self._admission = admission
         self._door = door
         self._observers = observers
+        self._refusals = refusals
         self._controls = controls
         self._ready = ready
         self._about = about
@@ -210,11 +213,12 @@ class HttpPages:
             if answer.requests:
                 await self._ask_platform(dialect.name, answer.requests)
         except ProtocolError as error:
+            self._refusals.tell(error, found.route.pattern, request.remote or "")
             raise HeadError(
                 HTTPStatus.BAD_REQUEST, error.code, error.message, hint=error.hint or ""
             ) from None
         except AdmissionError as error:
-            self._observers.metrics.refused(error.code)
+            self._refusals.tell(error, found.route.pattern, request.remote or "")
             raise
         return web.Response(body=answer.body, content_type=answer.content_type)
 

@@ -80,7 +80,7 @@ class Metrics:
         )
         self._refused = Counter(
             "voice_gateway_calls_refused",
-            "Media sockets refused before the upgrade",
+            "Webhooks and media sockets refused before a call",
             ["reason"],
             registry=self.registry,
         )
@@ -121,7 +121,7 @@ class Metrics:
         self._admitted.labels(dialect).inc()
 
     def refused(self, reason: str) -> None:
-        """A media socket was refused; `reason` is the error's code."""
+        """A webhook or a media socket was refused; `reason` is the error's code."""
         self._refused.labels(self._label("reason", reason)).inc()
 
     def ended(self, reason: str) -> None:

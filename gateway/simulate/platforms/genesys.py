@@ -8,6 +8,7 @@ gateway sends: the numbers of the messages, and how many there are a second.
 from __future__ import annotations
 
 import base64
+import binascii
 import hashlib
 import hmac
 import secrets
@@ -22,6 +23,7 @@ import orjson
 from gateway.audio import g711
 from gateway.audio.formats import FRAME_MS, MULAW_8K, Pcm
 from gateway.channels.dialect import Request
+from gateway.errors import ScenarioError
 from gateway.simulate.platforms.access import Access, Endpoint, Side
 from gateway.simulate.platforms.base import Identity, Played, PlayoutBuffer, Wire, complain
 
@@ -281,11 +283,22 @@ def signature(told: Mapping[str, str], authority: str, target: str, secret: str)
     inner += f";created={created};expires={created + 30}"
     lines = [f'"{name}": {value}' for name, value in values.items()]
     text = "\n".join([*lines, f'"@signature-params": {inner}'])
-    digest = hmac.digest(base64.b64decode(secret), text.encode(), "sha256")
+    digest = hmac.digest(_key(secret), text.encode(), "sha256")
     return {
         "Signature-Input": f"sig1={inner}",
         "Signature": f"sig1=:{base64.b64encode(digest).decode()}:",
     }
+
+
+def _key(secret: str) -> bytes:
+    try:
+        return base64.b64decode(secret, validate=True)
+    except (binascii.Error, ValueError):
+        raise ScenarioError(
+            "scenario.secret",
+            "the platform's secret is not base64",
+            hint="the client secret as the integration shows it, and as platforms.genesys has it",
+        ) from None
 
 
 async def find(access: Access, identity: Identity, http: aiohttp.ClientSession) -> Endpoint:

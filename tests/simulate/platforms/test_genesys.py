@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gateway.errors import ProtocolError
+from gateway.errors import ProtocolError, ScenarioError
 from gateway.simulate.platforms import call_id
 from gateway.simulate.platforms.base import Identity
-from gateway.simulate.platforms.genesys import GenesysPlatform
+from gateway.simulate.platforms.genesys import GenesysPlatform, signature
 
 IDENTITY = Identity(call_id("genesys", "test"), "+15550100", "+15550199", {"tier": 1})
 
@@ -153,3 +153,8 @@ def test_a_disconnect_that_the_flow_could_not_read(parameters: dict[str, Any]) -
 def test_what_comes_before_opened_or_is_no_message(message: str | bytes) -> None:
     with pytest.raises(ProtocolError):
         GenesysPlatform(IDENTITY).receive(message)
+
+
+def test_a_secret_that_is_not_base64_is_said_so() -> None:
+    with pytest.raises(ScenarioError, match="base64"):
+        signature({"X-API-KEY": "key"}, "127.0.0.1", "/genesys/audiohook", "THE_SECRET")
