@@ -21,7 +21,7 @@ from pydantic_settings import (
 )
 
 from gateway.errors import ConfigError
-from gateway.platform_settings import PlatformsSettings
+from gateway.platform_settings import Origin, PlatformsSettings
 
 
 class Section(BaseModel):
@@ -37,7 +37,7 @@ class ServerSettings(Section):
     port: int = Field(8080, ge=0, le=65535)
     tls_cert: Path | None = None
     tls_key: Path | None = None
-    public_origin: str | None = None
+    public_origin: Origin | None = None
     """`https://voice.example.com`: what platforms see; signatures and TwiML are built from it."""
     head_timeout_s: float = Field(5.0, gt=0)
     """Time for a client to send its request head."""

@@ -6,9 +6,21 @@ A dialect with options of its own has a class of its own here; the others take t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+
+def _origin(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("https", "http") or not parts.hostname or parts.query:
+        raise ValueError(f"{value!r} is no origin such as https://voice.example.com")
+    return value
+
+
+Origin = Annotated[str, AfterValidator(_origin)]
+"""Where platforms reach this server: scheme and name."""
 
 
 class PlatformSettings(BaseModel):
@@ -18,7 +30,7 @@ class PlatformSettings(BaseModel):
 
     enabled: bool = True
     """False: its addresses are not served."""
-    public_origin: str | None = None
+    public_origin: Origin | None = None
     """`https://voice.example.com` where this platform sees another one than `server` says."""
     entry_agent: str = ""
     """Agent of the app that takes this platform's calls; default: the app's root agent."""

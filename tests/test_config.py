@@ -84,3 +84,12 @@ def test_a_list_in_the_environment_that_is_not_json_is_an_error_without_the_valu
     assert caught.value.code == "config.environment"
     assert "JSON" in caught.value.lines()
     assert "a-secret-one" not in caught.value.lines()
+
+
+@pytest.mark.parametrize("key", ["server.public_origin", "platforms.twilio.public_origin"])
+@pytest.mark.parametrize("value", ["YOUR_NAME", "wss://voice.example.com", "https://", ""])
+def test_an_origin_that_no_platform_could_call_is_refused(key: str, value: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        config.load(flags=[f"{key}={value}"])
+    assert key in str(caught.value)
+    assert "https://voice.example.com" in str(caught.value)

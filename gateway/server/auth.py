@@ -25,6 +25,21 @@ from gateway.server.tokens import MediaClaim, MediaTokens
 _HOST = re.compile(r"[\w.-]+(:\d+)?|\[[0-9a-fA-F:.]+\](:\d+)?", re.ASCII)
 
 NO_TOKENS_HINT = "set auth.tokens (bearer) to let others in"
+BEHIND_HINT = (
+    "behind a proxy or a tunnel set the platform's secrets (platforms.twilio.auth_tokens, …)"
+    " and server.public_origin, or auth.tokens"
+)
+FORWARDING = frozenset(
+    {
+        "forwarded",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-real-ip",
+        "cf-connecting-ip",
+        "true-client-ip",
+    }
+)
+"""Who sends one of these has been called by somebody else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +223,7 @@ class Gate:
             return
         proof = self._proofs.get(dialect)
         if proof is None:
-            self._local(caller)
+            self._local(caller, f"set the secrets of platforms.{dialect}; its page says which")
         else:
             proof.check(request, time.time())
 
@@ -224,7 +239,7 @@ class Gate:
         """Use a media token up. Raises AuthError where it was used before."""
         self._tokens.use(claim)
 
-    def _local(self, caller: Caller) -> None:
+    def _local(self, caller: Caller, hint: str = NO_TOKENS_HINT) -> None:
         if self._open:
             return
         if not is_loopback(self.proxies.source(caller)):
@@ -232,7 +247,15 @@ class Gate:
                 "auth.local_only",
                 "only this machine may call, since no proof is configured",
                 status=403,
-                hint=NO_TOKENS_HINT,
+                hint=hint,
+            )
+        if not self.proxies.trusted(caller.address) and not FORWARDING.isdisjoint(caller.headers):
+            raise AuthError(
+                "auth.local_only",
+                "a proxy or a tunnel passes this call on; only this machine may call, since no"
+                " proof is configured",
+                status=403,
+                hint=BEHIND_HINT,
             )
         # Not a browser: no Origin. Otherwise the page must be one of this machine, too.
         site = host_name(caller.origin.partition("://")[2]) if caller.origin else "localhost"
@@ -241,6 +264,5 @@ class Gate:
                 "auth.local_only",
                 "this server answers only under localhost, since no proof is configured",
                 status=403,
-                hint="behind a tunnel set the platform's secrets (platforms.twilio.auth_tokens, …)"
-                " and server.public_origin, or auth.tokens",
+                hint=BEHIND_HINT,
             )

@@ -102,6 +102,10 @@ def test_settings_that_are_safe_or_open_on_purpose(over: dict[str, Any]) -> None
         Caller(address="127.0.0.1", host=""),
         Caller(address="127.0.0.1", host="localhost", origin="https://evil.example.com"),
         Caller(address="127.0.0.1", host="localhost", origin="null"),
+        # A tunnel that puts this machine's own name in.
+        Caller("127.0.0.1", "localhost", headers={"x-forwarded-for": "203.0.113.7"}),
+        Caller("127.0.0.1", "localhost", headers={"forwarded": "for=203.0.113.7"}),
+        Caller("127.0.0.1", "localhost", headers={"cf-connecting-ip": "203.0.113.7"}),
     ],
 )
 def test_without_proofs_only_this_machine_under_a_local_name(caller: Caller) -> None:
