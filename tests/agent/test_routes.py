@@ -138,3 +138,29 @@ def test_a_wrong_rule_is_told_with_its_place(
         Routes(made_app(tmp_path, agents=_with_rule(rule)))
     assert caught.value.code == code
     assert str(caught.value.where).startswith("agents/Front/Front.yaml:transferRules[0]")
+
+
+async def test_an_agent_that_lives_in_dialogflow_is_not_handed_to(tmp_path: Path) -> None:
+    agents = {"Main": {"childAgents": ["Away"]}, "Away": {"remoteDialogflowAgent": {"agent": "x"}}}
+    script = """
+rules:
+  - when: {tool: transfer_to_agent, result: error}
+    do: [{say: "{result.error}"}]
+  - when: {user: away}
+    do: [{transfer: Away}]
+"""
+    async with talk(make_app(tmp_path, script=script, agents=agents)) as client:
+        assert texts(await client.say("away")) == [
+            "the agent 'Away' lives in Dialogflow and is not available here"
+        ]
+
+
+async def test_a_root_agent_that_lives_in_dialogflow_answers_with_an_apology(
+    tmp_path: Path,
+) -> None:
+    agents: dict[str, dict[str, Any]] = {"Away": {"remoteDialogflowAgent": {"agent": "x"}}}
+    script = "default: [{say: Never.}]"
+    async with talk(make_app(tmp_path, script=script, agents=agents)) as client:
+        (said,) = texts(await client.say("hello"))
+        assert "Dialogflow" not in said
+        assert said != "Never."
