@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import logging
 import multiprocessing
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -12,6 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 import hypothesis
 import psutil
 import pytest
+import structlog
 
 SETTLE_S = 5.0
 
@@ -46,6 +48,18 @@ def _children() -> set[int]:
 
 def _threads() -> set[threading.Thread]:
     return {t for t in threading.enumerate() if t.is_alive() and t is not threading.main_thread()}
+
+
+@pytest.fixture(autouse=True)
+def logs_as_before() -> Iterator[None]:
+    """Commands that run in a test's process set up logs; their standard error is closed later."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    if structlog.is_configured():
+        structlog.reset_defaults()
+        root.handlers[:] = handlers
+        root.setLevel(level)
 
 
 @pytest.fixture(autouse=True)
