@@ -13,8 +13,8 @@ from gateway.simulate.platforms.access import Access
 from gateway.simulate.scenario import parse_scenario
 from gateway.simulate.wire import call
 from tests.agent.made import make_app
+from tests.agent.models.chat import DONE, ended, said
 from tests.agent.models.service import WAIT_S, service
-from tests.agent.models.test_openai import DONE, ended, said
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 

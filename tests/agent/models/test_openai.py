@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import openai
@@ -25,54 +24,16 @@ from gateway.agent.platform import (
     Part,
     ToolDeclaration,
 )
-from gateway.config import ModelSettings, Settings
+from gateway.config import ModelSettings
 from gateway.errors import AppError
-from tests.agent.made import make_app, python_tool
+from tests.agent.models.chat import DONE, KEY, asked, chat_settings, chunk, ended, said
 from tests.agent.models.service import WAIT_S, Service, service
-from tests.agent.talk import talk, texts
-
-KEY = "key-of-the-operator"
-DONE = "data: [DONE]\n\n"
 
 
 @pytest.fixture
 async def server() -> AsyncIterator[Service]:
     async with service() as running:
         yield running
-
-
-def said(text: str) -> dict[str, Any]:
-    return _chunk({"content": text})
-
-
-def asked(arguments: str, name: str | None = None, **more: Any) -> dict[str, Any]:
-    """A delta of a call."""
-    function = {"arguments": arguments, **({"name": name} if name else {})}
-    return _chunk({"tool_calls": [{"type": "function", "function": function, **more}]})
-
-
-def ended(reason: str = "stop") -> dict[str, Any]:
-    return _chunk({}, reason)
-
-
-def _chunk(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
-    return {
-        "id": "chatcmpl-1",
-        "object": "chat.completion.chunk",
-        "created": 1,
-        "model": "m",
-        "choices": [{"index": 0, "delta": delta, "finish_reason": reason}],
-    }
-
-
-def _settings(server: Service, **more: Any) -> dict[str, Any]:
-    return {
-        "provider": "openai",
-        "url": f"{server.url}/v1",
-        "name": "qwen",
-        "api_key": KEY,
-        **more,
-    }
 
 
 def _step(*contents: Content, **more: Any) -> ModelStep:
@@ -82,7 +43,7 @@ def _step(*contents: Content, **more: Any) -> ModelStep:
 
 
 async def _ask(server: Service, step: ModelStep | None = None, **settings: Any) -> list[Part]:
-    model = OpenAiModel(ModelSettings(**_settings(server, **settings)), "app-model")
+    model = OpenAiModel(ModelSettings(**chat_settings(server, **settings)), "app-model")
     try:
         return joined([part async for part in model.generate(step or _step())])
     finally:
@@ -278,7 +239,7 @@ async def test_the_official_client_reads_the_same_stream(server: Service) -> Non
 async def test_tokens_come_out_by_the_sentence(server: Service) -> None:
     tokens = ["Your", " order", " no.", " 5", " is", " sent", ".", " It", " costs", " 3", ".5", "."]
     server.answer(*(said(token) for token in tokens), ended(), DONE)
-    model = OpenAiModel(ModelSettings(**_settings(server)), "")
+    model = OpenAiModel(ModelSettings(**chat_settings(server)), "")
     heard = [part.text async for part in model.generate(_step())]
     await model.aclose()
     assert heard == ["Your order no. 5 is sent. ", "It costs 3.5."]
@@ -292,8 +253,8 @@ async def test_tokens_come_out_by_the_sentence(server: Service) -> None:
         [asked('{"n": ', "f", id="a"), asked("1}")],
         [asked('{"n": ', "f", index=0, id="a"), asked("1}", "f", index=0, id="a")],
         [asked("", "f", index=0, id="a"), asked('{"n": 1}', index=0)],
-        [_chunk({"tool_calls": [{"function": {"name": "f", "arguments": {"n": 1}}}]})],
-        [_chunk({"function_call": {"name": "f", "arguments": '{"n": 1}'}})],
+        [chunk({"tool_calls": [{"function": {"name": "f", "arguments": {"n": 1}}}]})],
+        [chunk({"function_call": {"name": "f", "arguments": '{"n": 1}'}})],
     ],
     ids=["pieces", "whole", "no index", "all repeated", "late", "object", "old"],
 )
@@ -332,8 +293,8 @@ async def test_comments_usage_and_line_breaks_of_any_kind_are_no_words(server: S
     server.answer(
         ": keep-alive\n\n",
         "event: message\r\ndata:" + json.dumps(said("Hi ")) + "\r\n\r\n",
-        _chunk({"role": "assistant", "content": None}),
-        _chunk({"reasoning_content": "hm", "content": [{"type": "text", "text": "there."}]}),
+        chunk({"role": "assistant", "content": None}),
+        chunk({"reasoning_content": "hm", "content": [{"type": "text", "text": "there."}]}),
         ended("eos"),
         {"choices": [], "usage": {"total_tokens": 5}},
         DONE,
@@ -482,134 +443,3 @@ def test_it_wants_an_address_and_a_name() -> None:
         with pytest.raises(AppError) as caught:
             OpenAiModel(ModelSettings.model_validate(settings), "")
         assert caught.value.code == code
-
-
-# ---- in an app
-
-TOOL = '''
-def look_up(number: int) -> dict:
-    """Finds an order.
-
-    Args:
-      number: Its number.
-    """
-    return {"state": f"order {number} is sent"}
-'''
-
-
-def _app(folder: Path, **agent: Any) -> Path:
-    return make_app(
-        folder,
-        app={"modelSettings": {"model": "gemini-3.5-flash", "temperature": 1.0}},
-        agents={
-            "Main": {"tools": ["look_up"], **agent},
-            "Other": {"modelSettings": {"model": "other"}},
-        },
-        files=python_tool("look_up", TOOL),
-    )
-
-
-async def test_a_tool_runs_and_bad_arguments_are_mended_by_the_model(
-    server: Service, tmp_path: Path
-) -> None:
-    server.answer(
-        said("One moment. "), asked('{"number": ', "look_up", index=0), ended("tool_calls"), DONE
-    )
-    server.answer(asked('{"number": 7}', "look_up", index=0, id="x"), ended("tool_calls"), DONE)
-    server.answer(said("It is"), said(" sent."), ended(), DONE)
-    settings = Settings.model_validate({"model": _settings(server)})
-    async with talk(_app(tmp_path), settings) as client:
-        assert texts(await client.say("where is order 7?")) == ["One moment. ", "It is sent."]
-    first, second, third = (seen.body for seen in server.requests)
-    assert (first["model"], first["temperature"]) == ("qwen", 1.0)
-    call, fault = second["messages"][-2:]
-    assert call["tool_calls"][0]["function"] == {"name": "look_up", "arguments": "{}"}
-    assert "the arguments are not JSON" in json.loads(fault["content"])["result"]["error"]
-    assert json.loads(third["messages"][-1]["content"]) == {"result": {"state": "order 7 is sent"}}
-
-
-async def test_the_first_sentence_is_out_while_the_model_still_thinks_of_the_second(
-    server: Service, tmp_path: Path
-) -> None:
-    go_on = asyncio.Event()
-    server.answer(said("First"), said(" one."), go_on, said(" And two."), ended(), DONE)
-    server.answer(said("Fine."), ended(), DONE)
-    settings = Settings.model_validate({"model": _settings(server)})
-    async with talk(_app(tmp_path), settings) as client:
-        await client.send(text="tell me")
-        assert (await client.receive())["sessionOutput"]["text"] == "First one."
-        go_on.set()
-        assert texts(await client.turn()) == [" And two."]
-        await client.say("thanks")
-    said_so = server.requests[-1].body["messages"]
-    assert {"role": "assistant", "content": "First one. And two."} in said_so
-
-
-async def test_new_input_hangs_up_on_the_model(server: Service, tmp_path: Path) -> None:
-    server.answer(said("Well. "), said("Let"), asyncio.Event())
-    server.answer(said("Yes?"), ended(), DONE)
-    settings = Settings.model_validate({"model": _settings(server)})
-    async with talk(_app(tmp_path), settings) as client:
-        await client.send(text="tell me")
-        assert (await client.receive())["sessionOutput"]["text"] == "Well. "
-        await client.send(text="stop")
-        async with asyncio.timeout(WAIT_S):
-            await server.gone.wait()
-        assert texts(await client.turn()) == []
-        assert texts(await client.turn()) == ["Yes?"]
-    assert server.requests[-1].body["messages"][-2:] == [
-        {"role": "assistant", "content": "Well. "},
-        {"role": "user", "content": "stop"},
-    ]
-
-
-async def test_an_answer_that_breaks_off_ends_in_the_apology(
-    server: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    server.answer(said("Your balance is high. "), said("Your secret"), cut=True)
-    settings = Settings.model_validate({"model": _settings(server)})
-    async with talk(_app(tmp_path), settings) as client:
-        heard = texts(await client.say("my balance"))
-    assert heard == ["Your balance is high. ", Settings().call.fallback_message]
-    assert "model.broken" in caplog.text
-    for word in (KEY, "balance", "secret"):
-        assert word not in caplog.text
-
-
-async def test_what_callbacks_may_still_change_is_held_back_and_whole(
-    server: Service, tmp_path: Path
-) -> None:
-    server.answer(said("One. "), said("Two."), ended(), DONE)
-    settings = Settings.model_validate({"model": _settings(server)})
-    app = _app(tmp_path, afterModelCallbacks=[{"pythonCode": "after.py"}])
-    (tmp_path / "after.py").write_text(
-        "def after_model_callback(callback_context, llm_response):\n"
-        "    parts = llm_response.content.parts\n"
-        "    return LlmResponse.from_parts([Part(text=f'{len(parts)}: {parts[0].text}')])\n"
-    )
-    async with talk(app, settings) as client:
-        assert texts(await client.say("count")) == ["1: One. Two."]
-
-
-async def test_a_policy_is_judged_by_its_own_model(server: Service, tmp_path: Path) -> None:
-    server.answer(said("OK"), ended(), DONE)
-    server.answer(said("Fine."), ended(), DONE)
-    server.answer(said("It is TRIGGER."), ended(), DONE)
-    policy = {"prompt": "rudeness", "policyScope": "USER_QUERY"}
-    guardrail = {
-        "displayName": "rude",
-        "enabled": True,
-        "llmPolicy": {**policy, "modelSettings": {"model": "judge", "temperature": 0}},
-        "action": {"respondImmediately": {"responses": [{"text": "Not like this."}]}},
-    }
-    app = make_app(
-        tmp_path,
-        app={"modelSettings": {"model": "talker", "temperature": 1.0}, "guardrails": ["rude"]},
-        files={"guardrails/rude/rude.yaml": guardrail},
-    )
-    settings = Settings.model_validate({"model": _settings(server, name="")})
-    async with talk(app, settings) as client:
-        assert texts(await client.say("how do you do?")) == ["Fine."]
-        assert texts(await client.say("you stupid thing there")) == ["Not like this."]
-    asked_of = [(seen.body["model"], seen.body["temperature"]) for seen in server.requests]
-    assert asked_of == [("judge", 0.0), ("talker", 1.0), ("judge", 0.0)]
