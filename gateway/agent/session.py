@@ -139,6 +139,9 @@ class AgentSession:
         self.ended.set()
         if self._open_timer is not None:
             self._open_timer.cancel()
+        if self._turn is not None:
+            # App code may wait, in a thread of its own, for something that will never come.
+            self._turn.abandon()
         tasks = [self._pump_task, *self._async_tasks]
         for task in tasks:
             task.cancel()

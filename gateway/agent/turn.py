@@ -46,10 +46,18 @@ class Turn:
         """Stop the turn: whatever it waits for that is not app code, and all output."""
         if self.cancelled or self._completed:
             return
+        self._stop_waiting()
+        await self.complete()
+
+    def abandon(self) -> None:
+        """The session is over: stop what the turn waits for; nobody is told of its end."""
+        self._completed = True
+        self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
         self.cancelled = True
         for task in tuple(self._waiting):
             task.cancel()
-        await self.complete()
 
     async def complete(self) -> None:
         """Send the last output of the turn; once."""

@@ -77,3 +77,20 @@ _values = st.recursive(
 @given(_values)
 def test_whatever_a_tool_returns_can_be_sent(value: Any) -> None:
     orjson.dumps(clean_json(value))
+
+
+async def test_an_abandoned_turn_stops_waiting_and_tells_nobody() -> None:
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    turn = Turn(1, send)
+    waiting = asyncio.ensure_future(turn.interruptible(asyncio.sleep(60)))
+    await asyncio.sleep(0)
+    turn.abandon()
+    with pytest.raises(TurnCancelled):
+        await waiting
+    await turn.complete()
+    await turn.cancel()
+    assert sent == []
