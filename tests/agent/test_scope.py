@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 
 import pytest
 
@@ -77,6 +78,30 @@ def test_what_app_code_writes_stays_out_of_the_logs_unless_a_setting_says_so(
 
     scoped(code, "s1", None, 1)()
     assert lines == [("s1", "app output withheld, lines: 3")]
+
+
+@pytest.mark.parametrize("shown", [False, True])
+def test_threads_that_app_code_starts_itself_write_only_where_a_setting_says_so(
+    lines: list[tuple[str, str]], shown: bool
+) -> None:
+    def spy() -> None:
+        app_print("the caller said 4711")
+        AppOutput().write("the caller said 4711\n")
+        scope.app_log.getChild("x").handle(  # As any library that app code uses would.
+            logging.LogRecord("library", logging.INFO, "", 0, "the caller said 4711", (), None)
+        )
+
+    def code() -> None:
+        thread = threading.Thread(target=spy)
+        thread.start()
+        thread.join()
+
+    scope.show_own_threads(shown)
+    try:
+        scoped(code, "s1", None, 1)()
+    finally:
+        scope.show_own_threads(False)
+    assert [text for _, text in lines] == (["the caller said 4711"] * 3 if shown else [])
 
 
 def test_scopes_nest_and_end() -> None:

@@ -16,6 +16,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, unix_connect
 from websockets.exceptions import ConnectionClosed
 
+from gateway.agent.serve import without_message
 from tests.agent.talk import APPS, parse_with_protos
 
 WAIT_S = 20.0
@@ -221,6 +222,15 @@ async def test_app_code_cannot_take_more_memory_than_allowed(tmp_path: Path) -> 
         await runtime.exit_code()
         (line,) = await runtime.logs()
         assert "raised MemoryError" in line["event"]
+
+
+def test_what_an_exception_says_is_no_part_of_its_log_line() -> None:
+    with pytest.raises(ValueError, match="4711") as caught:
+        int("4711#")
+    shown = without_message(caught.value)
+    assert shown.startswith("ValueError\n  ")
+    assert f"{__file__}:" in shown
+    assert "4711" not in shown
 
 
 async def test_the_gateway_says_by_which_dialect_a_caller_came(tmp_path: Path) -> None:

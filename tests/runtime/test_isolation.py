@@ -29,7 +29,8 @@ async def test_every_trouble_is_answered_while_others_go_on() -> None:
 
 @pytest.mark.parametrize("what", ["hoard", "descriptors", "threads"])
 async def test_a_process_whose_code_gives_nothing_back_is_replaced(what: str) -> None:
-    async with embedded("misbehaving", *FLAGS) as runtime:
+    flags = ("runtime.callback_timeout_s=10", "runtime.memory_mb=256")
+    async with embedded("misbehaving", *flags) as runtime:
         (pid,) = runtime.pids
         async with session(runtime, "other-call") as other, session(runtime, "call-0001") as bad:
             assert await ask(other, "hello") == "Still here."
