@@ -18,9 +18,11 @@ from gateway.cli.talk_input import Lines, Quit, Said, parse_line
 from gateway.cli.talk_view import events_of
 from gateway.demo import APP_PATH
 from gateway.errors import ScenarioError
+from tests.agent.talk import APPS
 
 WAIT_S = 60
 COMMAND = (sys.executable, "-m", "gateway.cli", "talk")
+PROVISIONAL = "This figure is provisional."
 BALANCE = "Your balance is 84 euros. It is due on the first of the month."
 
 
@@ -53,21 +55,28 @@ def test_a_talk_in_a_pipe_ends_with_the_session() -> None:
     assert done.stderr == "starting Northlight Energy …\n"
 
 
-def test_json_tells_of_everything_and_the_end_of_the_input_waits_for_open_tools() -> None:
-    lines = "/set customer_name=Ann\nwhat is my balance\n/dtmf 42#\nbook an engineer"
+def test_json_tells_of_everything() -> None:
+    lines = "/set customer_name=Ann\nwhat is my balance\n/dtmf 42#"
     done = talk(lines, "--json", "--set", "log.level=info")
     assert done.returncode == 0, done.stderr
-    texts = [event["text"] for event in events(done.stdout, "text")]
-    assert texts[0].startswith("Ann, your balance is 84 euros.")
-    assert texts[-1].startswith("Your engineer is booked")
+    (text,) = {event["text"] for event in events(done.stdout, "text")} - {PROVISIONAL}
+    assert text == f"Ann, y{BALANCE[1:]}"
     contents = [event["payload"] for event in events(done.stdout, "payload")]
     assert any("not six digits" in str(one.get("customizedResponse")) for one in contents)
-    assert {e["name"] for e in events(done.stdout, "toolCall")} >= {"get_balance", "book_engineer"}
+    assert "get_balance" in {event["name"] for event in events(done.stdout, "toolCall")}
     assert events(done.stdout, "agentTransfer")[0]["agent"] == "Billing"
     assert events(done.stdout, "endSession") == []
-    # Each input, the start and the booked engineer had a turn of its own.
-    assert len(events(done.stdout, "turnCompleted")) == 5
+    # The start and each input that is for the agent had a turn of its own.
+    assert len(events(done.stdout, "turnCompleted")) == 3
     assert "runtime process ready" in done.stderr
+
+
+def test_the_end_of_the_input_waits_for_tools_that_still_run() -> None:
+    done = talk("slow", "--app", str(APPS / "tools"))
+    assert done.returncode == 0, done.stderr
+    said = [line for line in done.stdout.splitlines() if line.startswith("agent: ")]
+    assert said[-2] == "agent: I am on it."
+    assert said[-1].startswith("agent: Done is ")
 
 
 @pytest.mark.parametrize(
