@@ -30,7 +30,10 @@ PORT = 18098
 CALLS = 20
 SECONDS = 20
 READY_S = 60.0
-TROUBLE = ("loop", "megabytes", "eat", "shout", "fork", "exit", "die")
+TROUBLE = (
+    *("loop", "raise", "exit", "fork", "eat", "megabytes", "shout", "close", "slow", "die"),
+    *("hoard", "descriptors", "threads"),
+)
 SCENARIO = """
 caller:
   - silence: 15s
