@@ -238,6 +238,16 @@ class BandwidthSettings(PlatformSettings):
         return self
 
 
+class SinchSettings(PlatformSettings):
+    """Sinch. `api_key` and `api_secret` are the application's: they sign callbacks and open REST.
+
+    The common `username`, `password` and `auth_tokens` open a socket that brings such a header.
+    """
+
+    rate_hz: Literal[8000, 16000, 24000, 48000] = 16000
+    """Rate of both directions that the answer asks for."""
+
+
 class AudioCodesSettings(PlatformSettings):
     """AudioCodes VoiceAI Connect and Live Hub. `auth_tokens` are the bot's bearer tokens."""
 
@@ -266,6 +276,6 @@ class PlatformsSettings(BaseModel):
     plivo: PlivoSettings = PlivoSettings()
     exotel: ExotelSettings = ExotelSettings()
     bandwidth: BandwidthSettings = BandwidthSettings()
-    sinch: PlatformSettings = PlatformSettings()
+    sinch: SinchSettings = SinchSettings()
     infobip: PlatformSettings = PlatformSettings()
     audiocodes: AudioCodesSettings = AudioCodesSettings()

@@ -1,8 +1,10 @@
 """Sinch Voice Stream: JSON commands, Linear16 (little endian) as binary messages.
 
-The platform asks with `connect` and waits for `answer`; a call for which there is no room is told
-`busy`, a peer that breaks the protocol `reject`. A lost socket is the end of the call. There are no
-marks and no keys. How a broken peer is closed:
+The answer to the callback of an incoming call connects it to a media socket, which comes without
+headers: a one-use token in its path says whose it is. On the socket the platform asks with
+`connect` and waits for `answer`; a call for which there is no room is told `busy`, a peer that
+breaks the protocol `reject`. A lost socket is the end of the call. There are no marks, and no keys
+come. How a broken peer is closed:
 
     1002  a second `connect`, audio or another command before the first
     1007  not JSON, a field of the wrong type, another codec or rate
@@ -12,11 +14,15 @@ Names: Sinch's published description.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
+import orjson
 
 from gateway.audio.formats import AudioFormat, Encoding
+from gateway.channels import sinch_rest
 from gateway.channels.base import (
     AudioIn,
     ChannelCommand,
@@ -31,13 +37,23 @@ from gateway.channels.base import (
     Transfer,
     Wire,
     first_text,
+    flat,
 )
-from gateway.channels.capabilities import Capabilities, ClearBy, Marks
-from gateway.channels.dialect import Dialect, MediaRoute, Opening, Proof
+from gateway.channels.capabilities import Capabilities, ClearBy, DtmfOut, EndOut, Marks
+from gateway.channels.dialect import (
+    Dialect,
+    Hook,
+    MediaRoute,
+    Opening,
+    Proof,
+    Request,
+    WebAnswer,
+    Webhook,
+)
 from gateway.channels.event_json import EventDecoder
-from gateway.channels.proofs import AuthorizationProof
+from gateway.channels.sinch_proof import SinchProof
 from gateway.errors import ProtocolError
-from gateway.platform_settings import PlatformSettings
+from gateway.platform_settings import SinchSettings
 
 CAPABILITIES: Final = Capabilities(
     dialect="sinch",
@@ -49,6 +65,8 @@ CAPABILITIES: Final = Capabilities(
     max_message_bytes=1 << 18,
     binary_in=True,
     dtmf_in=False,
+    dtmf_out=DtmfOut.REST,
+    end_out=EndOut.REST,
 )
 
 MIN_RATE_HZ: Final = 8000
@@ -70,8 +88,9 @@ _messages: Final = EventDecoder(_Message, ("connect", "heartbeat"), "command")
 class SinchChannel(Codec):
     """The codec of one stream."""
 
-    def __init__(self, opening: Opening[PlatformSettings]) -> None:
+    def __init__(self, opening: Opening[SinchSettings]) -> None:
         super().__init__(CAPABILITIES)
+        self._call_id = opening.expected_call_id
         self._started = False
         self._answering = False
         """`answer` is on its way, after what `Started` brings about."""
@@ -114,7 +133,9 @@ class SinchChannel(Codec):
         custom = _headers(told.call_headers)
         audio = AudioFormat(Encoding.LINEAR16, rate_hz)
         return Started(
-            call_id=told.call_id,
+            # What the callback named: its leg is the one that REST requests are about.
+            call_id=self._call_id or told.call_id,
+            channel_id=told.call_id,
             from_=first_text(custom, "from", "From"),
             to=first_text(custom, "to", "To"),
             language=first_text(custom, "language"),
@@ -154,10 +175,77 @@ def _headers(told: dict[str, Any] | list[dict[str, Any]] | None) -> dict[str, An
     return {str(one["key"]): one.get("value") for one in told or () if "key" in one}
 
 
+# ---- webhooks
+
+_CALL_ID: Final = re.compile(r"[\w.-]{1,128}", re.ASCII)
+
+
+class _To(msgspec.Struct):
+    endpoint: str = ""
+
+
+class _Event(msgspec.Struct, rename="camel"):
+    event: str
+    # All small here, unlike in the stream's own messages.
+    call_id: str = msgspec.field(default="", name="callid")
+    application_key: str = ""
+    cli: str = ""
+    to: _To | None = None
+    call_headers: dict[str, Any] | list[dict[str, Any]] | None = None
+
+
+_callbacks: Final = EventDecoder(_Event, ("ice",))
+
+
+def account(request: Request) -> str:
+    """The application that a callback names."""
+    try:
+        told = _callbacks.decode(request.body.decode("utf-8", "replace"))
+    except ProtocolError:
+        return ""
+    return told.application_key if told is not None else ""
+
+
+def answer(hook: Hook[SinchSettings]) -> WebAnswer:
+    """The instruction that streams an incoming call; after other events the call goes on."""
+    body = hook.request.body.decode("utf-8", "replace")
+    told = _callbacks.decode(body)
+    if told is None or told.event != "ice":
+        return _svaml({"name": "continue"})
+    if not _CALL_ID.fullmatch(told.call_id):
+        raise ProtocolError("protocol.form", "the event names no call", where="callid")
+    fields = msgspec.json.decode(body)
+    headers = {
+        "from": told.cli,
+        "to": told.to.endpoint if told.to is not None else "",
+        **{name: fields.get(name) for name in hook.settings.variables},
+        **_headers(told.call_headers),
+    }
+    return _svaml(
+        {
+            "name": "connectStream",
+            "destination": {"type": "Websocket", "endpoint": hook.media_url(told.call_id)},
+            "streamingOptions": {"version": 1, "sampleRate": hook.settings.rate_hz},
+            "callHeaders": [{"key": key, "value": value} for key, value in flat(headers).items()],
+        }
+    )
+
+
+def _svaml(action: Mapping[str, Any]) -> WebAnswer:
+    return WebAnswer(orjson.dumps({"instructions": [], "action": action}), "application/json")
+
+
 DIALECT: Final = Dialect(
     capabilities=CAPABILITIES,
     open=SinchChannel,
     settings=lambda platforms: platforms.sinch,
-    routes=(MediaRoute("/sinch/media", Proof.PLATFORM),),
-    proof=AuthorizationProof,
+    routes=(
+        MediaRoute("/sinch/media/{token}", Proof.TOKEN),
+        # For instructions that are not ours: credentials that a proxy adds are the proof.
+        MediaRoute("/sinch/media", Proof.PLATFORM),
+    ),
+    webhooks=(Webhook("/sinch/voice", answer),),
+    proof=SinchProof,
+    rest=sinch_rest.rest,
+    account=account,
 )

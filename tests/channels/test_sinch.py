@@ -20,11 +20,12 @@ from gateway.channels.base import (
     Started,
     Transfer,
 )
-from gateway.channels.capabilities import ClearBy, EndOut, Marks
-from gateway.channels.dialect import Opening
-from gateway.channels.sinch import SinchChannel
+from gateway.channels.capabilities import ClearBy, DtmfOut, EndOut, Marks, TransferBy
+from gateway.channels.dialect import Basic, CallRef, Hook, Opening, Request
+from gateway.channels.sinch import SinchChannel, account, answer
+from gateway.channels.sinch_rest import rest
 from gateway.errors import ProtocolError
-from gateway.platform_settings import PlatformSettings
+from gateway.platform_settings import SinchSettings
 from tests.channels.fuzz import messages, only_protocol_errors
 
 CONNECT: dict[str, Any] = {
@@ -39,8 +40,8 @@ CONNECT: dict[str, Any] = {
 NAMES = [*CONNECT, "connect", "heartbeat", "clear", "PCM", "key", "value"]
 
 
-def sinch() -> SinchChannel:
-    return SinchChannel(Opening(PlatformSettings()))
+def sinch(expected: str = "") -> SinchChannel:
+    return SinchChannel(Opening(SinchSettings(), expected_call_id=expected))
 
 
 def connect(**over: Any) -> str:
@@ -58,6 +59,7 @@ def test_the_call_is_answered_once_it_has_started() -> None:
     assert sinch().receive(connect()) == [
         Started(
             call_id="c1",
+            channel_id="c1",
             from_="+15550100",
             to="+15550199",
             in_format=audio,
@@ -67,6 +69,12 @@ def test_the_call_is_answered_once_it_has_started() -> None:
         ),
         Reply('{"command":"answer"}'),
     ]
+
+
+def test_the_call_is_the_one_that_the_callback_named() -> None:
+    (event, _) = sinch(expected="caller-leg").receive(connect())
+    assert isinstance(event, Started)
+    assert (event.call_id, event.channel_id) == ("caller-leg", "c1")
 
 
 def test_headers_may_be_a_list_or_none() -> None:
@@ -101,7 +109,14 @@ def test_commands() -> None:
     assert channel.command(SendMark("7.3")) == []
     assert channel.command(Transfer("+1")) == [Close(1000, "transferred")]
     able = channel.capabilities
-    assert (able.marks, able.clear, able.end_out) == (Marks.EMULATED, ClearBy.NATIVE, EndOut.CLOSE)
+    assert (able.marks, able.clear, able.transfer) == (
+        Marks.EMULATED,
+        ClearBy.NATIVE,
+        TransferBy.NONE,
+    )
+    assert (able.end_out, able.dtmf_out) == (EndOut.REST, DtmfOut.REST)
+    alone = able.without_rest()
+    assert (alone.end_out, alone.dtmf_out) == (EndOut.CLOSE, DtmfOut.INBAND)
 
 
 def test_a_call_for_which_there_is_no_room_is_busy() -> None:
@@ -146,6 +161,81 @@ def test_a_second_connect_only_closes() -> None:
     (close,) = channel.protocol_close(caught.value)
     assert isinstance(close, Close)
     assert close.code == 1002
+
+
+# ---- the callback
+
+ICE: dict[str, Any] = {
+    "event": "ice",
+    "callid": "c1",
+    "applicationKey": "k1",
+    "cli": "+15550100",
+    "to": {"type": "number", "endpoint": "+15550199"},
+    "domain": "pstn",
+    "custom": "gold",
+    "callHeaders": [{"key": "tier", "value": "silver"}],
+}
+
+
+def callback(told: Any, **settings: Any) -> dict[str, Any]:
+    body = told if isinstance(told, bytes) else json.dumps(told).encode()
+    request = Request("/sinch/voice", body=body, method="POST")
+    made = answer(Hook(SinchSettings(**settings), request, lambda call: f"wss://h/{call}"))
+    assert made.content_type == "application/json"
+    found = json.loads(made.body)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_an_incoming_call_is_connected_to_its_socket() -> None:
+    told = callback(ICE, rate_hz=24000, variables={"custom": "tier"})
+    assert told["action"] == {
+        "name": "connectStream",
+        "destination": {"type": "Websocket", "endpoint": "wss://h/c1"},
+        "streamingOptions": {"version": 1, "sampleRate": 24000},
+        "callHeaders": [
+            {"key": "from", "value": "+15550100"},
+            {"key": "to", "value": "+15550199"},
+            {"key": "custom", "value": "gold"},
+            {"key": "tier", "value": "silver"},
+        ],
+    }
+    assert account(Request("/sinch/voice", body=json.dumps(ICE).encode())) == "k1"
+
+
+@pytest.mark.parametrize("event", ["ace", "pie", "dice", "notify"])
+def test_after_other_events_the_call_goes_on(event: str) -> None:
+    assert callback({"event": event, "callid": 7})["action"] == {"name": "continue"}
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"\xff", b'{"event": "ice", "callid": "a/b"}'])
+def test_a_callback_without_a_call_is_refused(body: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        callback(body)
+    assert account(Request("/sinch/voice", body=body)) == ""
+
+
+# ---- REST
+
+
+def test_what_rest_is_asked() -> None:
+    words = rest(SinchSettings(api_key="k1", api_secret="c2VjcmV0"))  # type: ignore[arg-type]
+    assert words is not None
+    assert (words.base_url, words.auth(0.0)) == (
+        "https://calling.api.sinch.com",
+        Basic("k1", "c2VjcmV0"),
+    )
+    (end,) = words.hangup(CallRef("a/b"))
+    assert (end.method, end.path) == ("PATCH", "/calling/v1/calls/id/a%2Fb")
+    assert end.json == {"instructions": [], "action": {"name": "hangup"}}
+    (keys,) = words.send_dtmf(CallRef("c1"), "12#")
+    assert keys.json == {
+        "instructions": [{"name": "sendDtmf", "value": "12#"}],
+        "action": {"name": "continue"},
+    }
+    assert not keys.repeatable, "keys that were pressed are not pressed again"
+    assert words.transfer(CallRef("c1"), "+1", {}) == []
+    assert rest(SinchSettings(api_key="k1")) is None
 
 
 @given(messages(NAMES))

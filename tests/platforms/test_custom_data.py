@@ -54,6 +54,7 @@ EVENT = {
         ("/exotel/voice", None),
         ("/vonage/answer", FIELDS),
         ("/jambonz/voice", FIELDS),
+        ("/sinch/voice", {"event": "ice", "callid": "c1", "level": "gold"}),
     ],
 )
 @pytest.mark.parametrize("named", [True, False])

@@ -25,9 +25,9 @@ SETTINGS: dict[str, dict[str, Any]] = {"vonage": {"auth_tokens": [SECRET]}}
 VARIABLES: dict[str, dict[str, Any]] = {"raw": {"account": "A"}}
 QUERY = {"audio_fork": "?accountSid=A", "audio_stream": "?accountSid=A"}
 
-BY_WEBHOOK = ("twilio", "signalwire", "telnyx", "plivo", "vonage", "jambonz", "bandwidth")
+BY_WEBHOOK = ("twilio", "signalwire", "telnyx", "plivo", "vonage", "jambonz", "bandwidth", "sinch")
 BY_UPGRADE = ("genesys", "raw", "audio_fork", "audio_stream")
-AT_START = ("exotel", "sinch")
+AT_START = ("exotel",)
 NEVER = ("ces", "asterisk", "infobip", "audiocodes")
 """Nothing that these say names an account."""
 

@@ -22,6 +22,7 @@ from tests.channels.test_telnyx import KEY, PUBLIC
 pytestmark = pytest.mark.slow
 
 GENESYS_SECRET = base64.b64encode(b"the secret of the integration").decode()
+SINCH_SECRET = base64.b64encode(b"the secret of the application").decode()
 PLATFORMS = {
     "genesys": {"clients": {"the-key": GENESYS_SECRET}},
     "vonage": {"auth_tokens": ["a signature secret"]},
@@ -35,7 +36,7 @@ PLATFORMS = {
         "codec": "PCM",
         "rate_hz": 16000,
     },
-    "sinch": {"username": "key", "password": "a password"},
+    "sinch": {"api_key": "key", "api_secret": SINCH_SECRET},
     "infobip": {"username": "key", "password": "a password"},
     "audiocodes": {"auth_tokens": ["bot token"]},
     "twilio": {"auth_tokens": ["twilio token"]},
@@ -54,7 +55,7 @@ PROOFS = {
     "plivo": ("plivo token", ""),
     "exotel": ("a password", "key"),
     "bandwidth": ("a password", "key"),
-    "sinch": ("a password", "key"),
+    "sinch": (SINCH_SECRET, "key"),
     "infobip": ("a password", "key"),
     "audiocodes": ("bot token", ""),
     "twilio": ("twilio token", ""),

@@ -1,30 +1,21 @@
-"""Exotel, Sinch and Infobip over real sockets: they have no REST, a close is their end."""
+"""Exotel, Infobip and mod_audio_stream over real sockets: a close is their end."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.exceptions import InvalidStatus
 
 from gateway.errors import AdmissionError
 from gateway.simulate.platforms.access import Access
-from tests.platforms.calling import (
-    Caller,
-    calling,
-    dial,
-    found,
-    identity,
-    said_goodbye,
-    serving,
-)
+from tests.platforms.calling import calling, dial, found, identity, said_goodbye, serving
 from tests.server.echo import until
 
 PROOF = {"username": "key", "password": "secret"}
 ALL = pytest.mark.parametrize(
     ("dialect", "settings"),
-    [("exotel", {"rate_hz": 8000}), ("exotel", {"rate_hz": 24000}), ("sinch", {}), ("infobip", {})],
+    [("exotel", {"rate_hz": 8000}), ("exotel", {"rate_hz": 24000}), ("infobip", {})],
 )
 
 
@@ -42,7 +33,7 @@ async def test_from_the_start_to_the_close(dialect: str, settings: dict[str, Any
         await until(lambda: running.ends(call_id) == ["completed"], 10)
 
 
-@pytest.mark.parametrize("dialect", ["exotel", "sinch", "infobip"])
+@pytest.mark.parametrize("dialect", ["exotel", "infobip"])
 async def test_user_and_password_open_and_nothing_else(dialect: str) -> None:
     async with serving(dialect, **PROOF) as running:
         access = Access(running.gateway.url, secret="wrong", key="key")
@@ -69,7 +60,7 @@ async def test_audio_stream_is_opened_by_either_header(settings: dict[str, Any],
             assert await caller.talk() == 1000
 
 
-@pytest.mark.parametrize("dialect", ["exotel", "sinch", "infobip"])
+@pytest.mark.parametrize("dialect", ["exotel", "infobip"])
 async def test_the_caller_hangs_up(dialect: str) -> None:
     call_id = identity(dialect).call_id
     async with serving(dialect) as running:
@@ -78,20 +69,3 @@ async def test_the_caller_hangs_up(dialect: str) -> None:
             await caller.client.close()
             await said_goodbye(running)
         await until(lambda: running.ends(call_id) == ["remote_hangup"], 10)
-
-
-async def test_an_account_without_room_is_busy() -> None:
-    async with (
-        serving("sinch", max_calls_per_account=1) as running,
-        calling(running, "sinch") as first,
-    ):
-        endpoint = await found("sinch", Access(running.gateway.url), identity("sinch"))
-        async with dial(endpoint) as client:
-            second = Caller(running, endpoint.platform, client)
-            other = json.loads(str(endpoint.platform.open()[0]))
-            await second.send([json.dumps({**other, "callId": "another"})])
-            assert await client.recv() == '{"command":"busy"}'
-            with pytest.raises(ConnectionClosed):
-                await client.recv()
-        assert running.ends("another") == ["limit"]
-        assert first.client.close_code is None

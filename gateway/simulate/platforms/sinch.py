@@ -1,19 +1,27 @@
 """Sinch's side of a voice stream: JSON commands, Linear16 in binary; waits to be answered.
 
-Keeps 5 MB of what it is to play and drops the oldest beyond that.
+It asks with a signed callback where the stream goes, and opens it without a header. It keeps 5 MB
+of what it is to play and drops the oldest beyond that.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Final
 
 import aiohttp
 import orjson
 
 from gateway.audio.formats import AudioFormat, Encoding, Pcm
-from gateway.simulate.platforms.access import Access, Endpoint, Side
+from gateway.channels.sinch_proof import sign
+from gateway.errors import RuntimeFailure, ScenarioError
+from gateway.platform_settings import PlatformsSettings
+from gateway.simulate.platforms.access import Access, Endpoint, Side, ask, first_line
 from gateway.simulate.platforms.base import (
     Identity,
     Played,
@@ -23,7 +31,7 @@ from gateway.simulate.platforms.base import (
     object_of,
 )
 
-PATH = "/sinch/media"
+PATH = "/sinch/voice"
 APPLICATION_KEY = "669E367E-6BBA-48AB-AF15-266871C28135"
 MAX_BUFFER_BYTES: Final = 5_000_000
 RATE_HZ: Final = 16000
@@ -39,8 +47,18 @@ class SinchPlatform:
 
     hangup_wait_s = 0.0
 
-    def __init__(self, identity: Identity, rate_hz: int = RATE_HZ) -> None:
+    def __init__(
+        self,
+        identity: Identity,
+        rate_hz: int = RATE_HZ,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         self.identity = identity
+        own = {"from": identity.from_, "to": identity.to}
+        self._headers = {
+            **(own if headers is None else headers),
+            **{name: str(value) for name, value in identity.variables.items()},
+        }
         self.in_format = self.out_format = AudioFormat(Encoding.LINEAR16, rate_hz)
         self.streams = 0
         self.finished = False
@@ -63,11 +81,7 @@ class SinchPlatform:
             "applicationKey": APPLICATION_KEY,
             "codec": "PCM",
             "sampleRate": self.in_format.rate_hz,
-            "callHeaders": {
-                "from": identity.from_,
-                "to": identity.to,
-                **{name: str(value) for name, value in identity.variables.items()},
-            },
+            "callHeaders": [{"key": key, "value": value} for key, value in self._headers.items()],
         }
         return [orjson.dumps(told).decode()]
 
@@ -116,8 +130,49 @@ class SinchPlatform:
 
 
 async def find(access: Access, identity: Identity, http: aiohttp.ClientSession) -> Endpoint:
-    """The address as configured there, with Basic credentials."""
-    return Endpoint(access.websocket(PATH), SinchPlatform(identity), access.basic)
+    """The callback of a call that comes in; the answer's `connectStream` names the socket."""
+    told = {
+        "event": "ice",
+        "callid": identity.call_id,
+        "version": 1,
+        "applicationKey": access.key or APPLICATION_KEY,
+        "cli": identity.from_,
+        "to": {"type": "number", "endpoint": identity.to},
+        "domain": "pstn",
+    }
+    body = orjson.dumps(told)
+    answer = await ask(http, access.http(PATH), body=body, headers=_signed(access, body))
+    try:
+        action = orjson.loads(answer)["action"]
+        url = action["destination"]["endpoint"]
+        rate_hz = action["streamingOptions"]["sampleRate"]
+        headers = {one["key"]: one["value"] for one in action["callHeaders"]}
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        raise RuntimeFailure(
+            "protocol.svaml", f"the callback's answer streams nothing: {first_line(answer)}"
+        ) from None
+    return Endpoint(url, SinchPlatform(identity, rate_hz, headers))
 
 
-SIDE = Side(SinchPlatform, call_id, find)
+def _signed(access: Access, body: bytes) -> dict[str, str]:
+    stamp = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+    headers = {"Content-Type": "application/json", "x-timestamp": stamp}
+    if not access.secret:
+        return headers
+    try:
+        secret = base64.b64decode(access.secret, validate=True)
+    except (binascii.Error, ValueError):
+        raise ScenarioError(
+            "scenario.secret", "the application's secret is not base64", where="--secret"
+        ) from None
+    signature = sign(secret, "POST", body, headers["Content-Type"], stamp, PATH)
+    key = access.key or APPLICATION_KEY
+    return {**headers, "Authorization": f"application {key}:{signature}"}
+
+
+def configured(identity: Identity, platforms: PlatformsSettings) -> SinchPlatform:
+    """What the settings ask for."""
+    return SinchPlatform(identity, platforms.sinch.rate_hz)
+
+
+SIDE = Side(SinchPlatform, call_id, find, configured=configured)
