@@ -218,8 +218,7 @@ class ExotelSettings(PlatformSettings):
 class BandwidthSettings(PlatformSettings):
     """Bandwidth. `username` and `password` are what it sends with webhooks and sockets.
 
-    `account`, `api_key` (client id) and `api_secret` (client secret) open REST; a transfer needs
-    `public_origin` here too.
+    `account`, `api_key` (client id) and `api_secret` (client secret) open REST.
     """
 
     codec: Literal["PCMU", "PCM"] = "PCMU"

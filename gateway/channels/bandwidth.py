@@ -1,7 +1,7 @@
 """Bandwidth media streaming, bidirectional: JSON text, PCMU in, PCMU or PCM out.
 
-The kind of a message stands in `eventType`. There are no marks and no keys on this socket. How a
-broken peer is closed:
+The kind of a message stands in `eventType`. There are no marks and no keys on this socket; keys
+are pressed by BXML that the call is sent to, while its stream runs on. How a broken peer is closed:
 
     1002  wrong order: `stop` before `start`, a second `start`
     1003  a binary message
@@ -14,6 +14,7 @@ Names: Bandwidth's published description.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any, Final
 from xml.etree import ElementTree
 
@@ -33,6 +34,7 @@ from gateway.channels.base import (
     Started,
     Wire,
     first_text,
+    flat,
     text_only,
 )
 from gateway.channels.capabilities import (
@@ -55,7 +57,6 @@ from gateway.channels.dialect import (
 )
 from gateway.channels.event_json import EventDecoder
 from gateway.channels.proofs import AuthorizationProof
-from gateway.channels.sip import is_sip
 from gateway.errors import ProtocolError
 from gateway.platform_settings import BandwidthSettings
 
@@ -65,7 +66,7 @@ CAPABILITIES: Final = Capabilities(
     clear=ClearBy.NATIVE,
     max_lead_ms=1000,
     dtmf_in=False,
-    dtmf_out=DtmfOut.INBAND,
+    dtmf_out=DtmfOut.REST,
     end_out=EndOut.REST,
     transfer=TransferBy.REST,
 )
@@ -103,8 +104,12 @@ class BandwidthChannel(Codec):
     """The codec of one stream."""
 
     def __init__(self, opening: Opening[BandwidthSettings]) -> None:
-        super().__init__(CAPABILITIES)
         settings = opening.settings
+        capabilities = CAPABILITIES
+        if not opening.expected_call_id:
+            # BXML of somebody else's would not go on behind the keys.
+            capabilities = replace(capabilities, dtmf_out=DtmfOut.INBAND)
+        super().__init__(capabilities)
         self._expected_call_id = opening.expected_call_id
         self._started = False
         self._stopped = False
@@ -200,6 +205,8 @@ class BandwidthChannel(Codec):
 
 _CALL_ID: Final = re.compile(r"[\w-]{1,128}", re.ASCII)
 _STARTS: Final = frozenset({"initiate", "answer"})
+MAX_PARAMS: Final = 12
+MAX_PARAM_CHARS: Final = 2048
 
 
 class _Told(msgspec.Struct, rename="camel"):
@@ -239,32 +246,20 @@ def answer(hook: Hook[BandwidthSettings]) -> WebAnswer:
         "destination": hook.media_url(told.call_id),
     }
     stream = ElementTree.SubElement(response, "StartStream", attributes)
-    for name, value in (("from", told.caller), ("to", told.called)):
-        shown = "".join(char for char in value if char.isprintable())
-        if shown:
-            ElementTree.SubElement(stream, "StreamParam", {"name": name, "value": shown})
-    # The stream blocks nothing: behind its end the call would be over.
-    ElementTree.SubElement(response, "Pause", {"duration": str(hook.settings.hold_s)})
-    return _xml(response)
-
-
-def transfer(hook: Hook[BandwidthSettings]) -> WebAnswer:
-    """BXML that calls `target`: where a transfer has sent the call."""
-    target = hook.request.query_value("target")
-    if not target:
-        raise ProtocolError("protocol.form", "the address names no target", where="target")
-    response = ElementTree.Element("Response")
-    moved = ElementTree.SubElement(response, "Transfer")
-    by_sip = is_sip(target)
-    called = ElementTree.SubElement(moved, "SipUri" if by_sip else "PhoneNumber")
-    called.text = target if by_sip else target.removeprefix("tel:")
+    fields = msgspec.json.decode(hook.request.body)
+    named = flat({name: fields.get(name) for name in hook.settings.variables})
+    shown = {
+        name: "".join(char for char in value if char.isprintable())[:MAX_PARAM_CHARS]
+        for name, value in {"from": told.caller, "to": told.called, **named}.items()
+    }
+    for name, value in [one for one in shown.items() if one[1]][:MAX_PARAMS]:
+        ElementTree.SubElement(stream, "StreamParam", {"name": name, "value": value})
+    bandwidth_rest.hold(response, hook.settings)
     return _xml(response)
 
 
 def _xml(response: ElementTree.Element) -> WebAnswer:
-    return WebAnswer(
-        ElementTree.tostring(response, encoding="utf-8", xml_declaration=True), "application/xml"
-    )
+    return WebAnswer(bandwidth_rest.bxml(response), "application/xml")
 
 
 DIALECT: Final = Dialect(
@@ -276,10 +271,7 @@ DIALECT: Final = Dialect(
         # For BXML that is not ours: `destinationUsername` and its password are the proof.
         MediaRoute("/bandwidth/media", Proof.PLATFORM),
     ),
-    webhooks=(
-        Webhook("/bandwidth/voice", answer),
-        Webhook(bandwidth_rest.TRANSFER, transfer),
-    ),
+    webhooks=(Webhook("/bandwidth/voice", answer),),
     proof=AuthorizationProof,
     rest=bandwidth_rest.rest,
     account=account,

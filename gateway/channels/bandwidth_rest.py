@@ -1,16 +1,24 @@
-"""Bandwidth's REST interface: hang-up, and transfer by an address of ours. Requests as values."""
+"""Bandwidth's REST interface: hang-up, transfer and keys. Requests as values.
+
+The last two are new BXML for the call. Its stream runs beside that, until the call ends.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
+from xml.etree import ElementTree
 
 from gateway.channels.dialect import CallRef, ClientCredentials, RestAuth, RestRequest
+from gateway.channels.sip import is_sip
 from gateway.platform_settings import BandwidthSettings
 
 BASE_URL: Final = "https://voice.bandwidth.com"
-TRANSFER: Final = "/bandwidth/transfer"
+MAX_KEYS: Final = 50
+"""Most keys of one verb."""
+GONE: Final = (404, 409, 410)
+"""A call that is over cannot be changed any more."""
 
 
 class BandwidthRest:
@@ -29,33 +37,50 @@ class BandwidthRest:
 
     def hangup(self, call: CallRef) -> Sequence[RestRequest]:
         """State `completed`."""
-        return [self._update(call, {"state": "completed"})]
+        return [RestRequest("POST", self._path(call), json={"state": "completed"}, gone=GONE)]
 
     def transfer(
         self, call: CallRef, target: str, metadata: Mapping[str, Any]
     ) -> Sequence[RestRequest]:
-        """On at our own page that calls; without a target or an origin there is none."""
-        settings = self._settings
-        if not target or not settings.public_origin:
+        """BXML that calls the target; without one there is nobody to call."""
+        if not target:
             return []
-        url = f"{settings.public_origin.rstrip('/')}{TRANSFER}?{urlencode({'target': target})}"
-        told = {"state": "active", "redirectUrl": url, "redirectMethod": "POST"}
-        if settings.password is not None:
-            told |= {
-                "username": settings.username,
-                "password": settings.password.get_secret_value(),
-            }
-        return [self._update(call, told)]
+        document = ElementTree.Element("Bxml")
+        moved = ElementTree.SubElement(document, "Transfer")
+        by_sip = is_sip(target)
+        called = ElementTree.SubElement(moved, "SipUri" if by_sip else "PhoneNumber")
+        called.text = target if by_sip else target.removeprefix("tel:")
+        return [self._replace(call, document)]
 
     def send_dtmf(self, call: CallRef, digits: str) -> Sequence[RestRequest]:
-        """Not by REST: new BXML would cut short what keeps the call up."""
-        return []
+        """BXML that presses the keys and keeps the call up as before."""
+        document = ElementTree.Element("Bxml")
+        for begin in range(0, len(digits), MAX_KEYS):
+            keys = ElementTree.SubElement(document, "SendDtmf")
+            keys.text = digits[begin : begin + MAX_KEYS]
+        hold(document, self._settings)
+        return [self._replace(call, document, repeatable=False)]
 
-    def _update(self, call: CallRef, told: Mapping[str, str]) -> RestRequest:
+    def _replace(
+        self, call: CallRef, document: ElementTree.Element, *, repeatable: bool = True
+    ) -> RestRequest:
+        path = f"{self._path(call)}/bxml"
+        return RestRequest("PUT", path, xml=bxml(document), gone=GONE, repeatable=repeatable)
+
+    def _path(self, call: CallRef) -> str:
         account = quote(self._settings.account or call.account, safe="")
-        path = f"/api/v2/accounts/{account}/calls/{quote(call.call_id, safe='')}"
-        # A call that is over cannot be changed any more.
-        return RestRequest("POST", path, json=told, gone=(404, 409, 410))
+        return f"/api/v2/accounts/{account}/calls/{quote(call.call_id, safe='')}"
+
+
+def hold(document: ElementTree.Element, settings: BandwidthSettings) -> None:
+    """Keep the call up: the stream blocks nothing, and behind the last verb the call is over."""
+    ElementTree.SubElement(document, "Pause", {"duration": str(settings.hold_s)})
+
+
+def bxml(document: ElementTree.Element) -> bytes:
+    """A document as it is sent."""
+    written: bytes = ElementTree.tostring(document, encoding="utf-8", xml_declaration=True)
+    return written
 
 
 def rest(settings: BandwidthSettings) -> BandwidthRest | None:

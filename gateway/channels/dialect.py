@@ -175,6 +175,8 @@ class RestRequest:
     """Appended to the base URL; segments are quoted by who makes it (`quote`)."""
     form: Mapping[str, str] | None = None
     json: Any = None
+    xml: bytes = b""
+    """A document as body; at most one of the three is given."""
     headers: Mapping[str, str] = field(default_factory=dict)
     gone: tuple[int, ...] = (404, 410)
     """Statuses that mean: the call has ended already."""

@@ -175,10 +175,12 @@ class RestControl:
         headers["Authorization"] = await self._authorization()
         if not headers["Authorization"]:
             del headers["Authorization"]
+        if request.xml:
+            headers["Content-Type"] = "application/xml"
         async with self._http().request(
             request.method,
             self._words.base_url + request.path,
-            data=None if request.form is None else dict(request.form),
+            data=request.xml or (None if request.form is None else dict(request.form)),
             json=request.json,
             headers=headers,
             timeout=self._timeout,

@@ -1,4 +1,4 @@
-"""Bandwidth media streaming, message by message; its webhooks and REST interface."""
+"""Bandwidth media streaming, message by message; its webhook and REST interface."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from gateway.audio.formats import MULAW_8K, AudioFormat, Encoding
 from gateway.channels import bandwidth_rest
-from gateway.channels.bandwidth import BandwidthChannel, answer, transfer
+from gateway.channels.bandwidth import BandwidthChannel, answer
 from gateway.channels.base import (
     AudioIn,
     Clear,
@@ -24,7 +24,7 @@ from gateway.channels.base import (
     Started,
     Transfer,
 )
-from gateway.channels.capabilities import Marks
+from gateway.channels.capabilities import DtmfOut, Marks
 from gateway.channels.dialect import CallRef, ClientCredentials, Hook, Opening, Request
 from gateway.errors import ProtocolError
 from gateway.platform_settings import BandwidthSettings
@@ -187,6 +187,14 @@ def test_the_answer_streams_the_call_and_keeps_it_up() -> None:
     assert len(verbs({**CALL, "eventType": "answer"})) == 2
 
 
+def test_named_fields_go_along_as_far_as_there_is_room() -> None:
+    names = {f"f{n}": f"v{n}" for n in range(20)}
+    stream, _ = verbs({**CALL, **names, "f0": "gold\n"}, variables=names)
+    told = {one.get("name"): one.get("value") for one in stream}
+    assert len(told) == 12
+    assert told["f0"] == "gold"
+
+
 def test_other_events_are_taken() -> None:
     assert verbs({"eventType": "disconnect", "callId": "c-1"}) == []
 
@@ -195,20 +203,6 @@ def test_other_events_are_taken() -> None:
 def test_a_webhook_without_a_call_is_refused(body: bytes) -> None:
     with pytest.raises(ProtocolError):
         answer(hook(Request("", body=body)))
-
-
-@pytest.mark.parametrize(
-    ("target", "called"),
-    [
-        ("tel:+15550123", "<PhoneNumber>+15550123</PhoneNumber>"),
-        ("sip:desk@example.com", "<SipUri>sip:desk@example.com</SipUri>"),
-    ],
-)
-def test_the_page_of_a_transfer(target: str, called: str) -> None:
-    body = transfer(hook(Request("", query={"target": [target]}))).body.decode()
-    assert body.endswith(f"<Response><Transfer>{called}</Transfer></Response>")
-    with pytest.raises(ProtocolError):
-        transfer(hook(Request("")))
 
 
 # ---- REST
@@ -232,19 +226,33 @@ def test_what_rest_is_asked() -> None:
         "/api/v2/accounts/a1/calls/c%2F1",
         {"state": "completed"},
     )
-    origin = {"public_origin": "https://h/", "username": "u", "password": "p"}
-    (move,) = rest(**origin).transfer(CallRef("c-1"), "+1555", {})
-    assert move.json == {
-        "state": "active",
-        "redirectUrl": "https://h/bandwidth/transfer?target=%2B1555",
-        "redirectMethod": "POST",
-        "username": "u",
-        "password": "p",
-    }
-    assert rest().transfer(CallRef("c-1"), "+1555", {}) == []
-    assert rest(**origin).transfer(CallRef("c-1"), "", {}) == []
-    assert rest().send_dtmf(CallRef("c-1"), "1") == []
     assert bandwidth_rest.rest(BandwidthSettings(account="a1", api_key="id")) is None
+
+
+@pytest.mark.parametrize(
+    ("target", "called"),
+    [
+        ("tel:+15550123", "<PhoneNumber>+15550123</PhoneNumber>"),
+        ("sip:desk@example.com;a=<b>", "<SipUri>sip:desk@example.com;a=&lt;b&gt;</SipUri>"),
+    ],
+)
+def test_a_transfer_is_new_bxml(target: str, called: str) -> None:
+    (move,) = rest().transfer(CallRef("c-1"), target, {})
+    assert (move.method, move.path) == ("PUT", "/api/v2/accounts/a1/calls/c-1/bxml")
+    assert move.xml.decode().endswith(f"<Bxml><Transfer>{called}</Transfer></Bxml>")
+    assert rest().transfer(CallRef("c-1"), "", {}) == []
+
+
+def test_keys_are_new_bxml_that_keeps_the_call_up() -> None:
+    (keys,) = rest(hold_s=600).send_dtmf(CallRef("c-1"), "12#" + "4" * 50)
+    pressed = f"<SendDtmf>12#{'4' * 47}</SendDtmf><SendDtmf>444</SendDtmf>"
+    assert keys.xml.decode().endswith(f'<Bxml>{pressed}<Pause duration="600" /></Bxml>')
+    assert not keys.repeatable, "keys that were pressed are not pressed again"
+
+
+def test_only_a_call_of_our_own_bxml_is_given_other_bxml_in_between() -> None:
+    assert bandwidth("c-1").capabilities.dtmf_out is DtmfOut.REST
+    assert bandwidth().capabilities.dtmf_out is DtmfOut.INBAND
 
 
 @given(messages(NAMES))

@@ -37,11 +37,17 @@ async def test_from_the_bxml_to_the_close(codec: str, rate_hz: int) -> None:
         await until(lambda: running.ends(CALL_ID) == ["completed"])
 
 
-async def test_the_call_is_hung_up_by_rest_with_a_fetched_token(server: RestServer) -> None:
+def rest(server: RestServer) -> dict[str, str]:
     server.will(200, '{"access_token": "fetched", "expires_in": 3600}')
-    rest = {"account": "a1", "api_key": "id", "api_secret": "s", "rest_url": server.url}
+    return {
+        **{"account": "a1", "api_key": "id", "api_secret": "s"},
+        **{"rest_url": server.url, "token_url": f"{server.url}/token"},
+    }
+
+
+async def test_the_call_is_hung_up_by_rest_with_a_fetched_token(server: RestServer) -> None:
     async with (
-        serving("bandwidth", **rest, token_url=f"{server.url}/token") as running,
+        serving("bandwidth", **rest(server)) as running,
         calling(running, "bandwidth") as caller,
     ):
         caller.agent.end()
@@ -53,6 +59,22 @@ async def test_the_call_is_hung_up_by_rest_with_a_fetched_token(server: RestServ
             "Bearer fetched",
         )
         assert json.loads(end.body) == {"state": "completed"}
+
+
+async def test_keys_and_a_transfer_are_new_bxml_beside_the_stream(server: RestServer) -> None:
+    async with (
+        serving("bandwidth", **rest(server)) as running,
+        calling(running, "bandwidth") as caller,
+    ):
+        caller.agent.payload({"sendDtmf": "12#"})
+        await until(lambda: len(server.asked) == 2)
+        caller.agent.end(params={"PHONE_GATEWAY_TRANSFER": {"phoneNumber": "+15550123"}})
+        assert await caller.talk() == 1000
+        _, keys, moved = server.asked
+        path = f"/api/v2/accounts/a1/calls/{CALL_ID}/bxml"
+        assert (keys.method, keys.path) == (moved.method, moved.path) == ("PUT", path)
+        assert "<SendDtmf>12#</SendDtmf><Pause " in keys.body
+        assert "<Transfer><PhoneNumber>+15550123</PhoneNumber></Transfer>" in moved.body
 
 
 async def test_a_stop_is_the_caller_s() -> None:

@@ -54,6 +54,7 @@ EVENT = {
         ("/exotel/voice", None),
         ("/vonage/answer", FIELDS),
         ("/jambonz/voice", FIELDS),
+        ("/bandwidth/voice", {"callId": "c1", "level": "gold"}),
         ("/sinch/voice", {"event": "ice", "callid": "c1", "level": "gold"}),
     ],
 )
