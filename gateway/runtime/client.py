@@ -108,11 +108,10 @@ class RuntimeClient:
 
     def _overhear(self, audio: bytes, config: str) -> None:
         """Whoever speaks now must not be cut off by a change of links."""
-        now = self._now()
-        if not self._watch.renewing(now):
+        now, wanted = self._now(), self._config["config"].get(config)
+        if wanted is None or not self._watch.renewing(now):
             return
-        encoding = Encoding(self._config["config"][config]["audioEncoding"])
-        if is_loud(g711.decode(audio, encoding)):
+        if is_loud(g711.decode(audio, Encoding(wanted["audioEncoding"]))):
             self._watch.active(now)
 
     async def _send_queued(self, link: RuntimeLink) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -87,12 +88,14 @@ def location(google: GoogleRuntimeSettings) -> str:
 
 def session_name(google: GoogleRuntimeSettings, call_id: str, config: Mapping[str, Any]) -> str:
     """Resource name of a call's session. A native client chooses its last part only."""
-    given = config.get("session")
-    part = bidi.session_part(call_id)
-    if isinstance(given, str):
-        with contextlib.suppress(ProtocolError):
-            part = bidi.session_id(given)
-    return f"{google.app}/sessions/{part}"
+    own = f"{google.app}/sessions/{call_id}"
+    for name in (config.get("session"), own):
+        if isinstance(name, str):
+            with contextlib.suppress(ProtocolError):
+                return f"{google.app}/sessions/{bidi.session_id(name)}"
+    # The service keeps what was said under this name: no two calls may come to share it.
+    digest = hashlib.sha256(call_id.encode()).hexdigest()[:12]
+    return f"{google.app}/sessions/{bidi.session_part(call_id)[:50]}-{digest}"
 
 
 def session_config(google: GoogleRuntimeSettings, config: Mapping[str, Any]) -> dict[str, Any]:

@@ -134,6 +134,10 @@ class Connection:
         text = json.dumps(message)
         await self._socket.send(text.encode() if binary else text)
 
+    async def raw(self, frame: str | bytes) -> None:
+        """A frame as it is."""
+        await self._socket.send(frame)
+
     async def say(self, turn: int = 1, **output: Any) -> None:
         await self.send({"sessionOutput": {"turnIndex": turn, **output}})
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from gateway import bidi
 from gateway.call.events import (
     InputType,
     RuntimeAudio,
@@ -21,9 +22,12 @@ from gateway.call.events import (
     RuntimeTurnCompleted,
     ToRuntime,
 )
+from gateway.config import GoogleRuntimeSettings
 from gateway.errors import RuntimeFailure
 from gateway.runtime.client import RuntimeClient
 from gateway.runtime.google import GoogleRuntime
+from gateway.runtime.google_link import read_close
+from gateway.runtime.google_names import session_name
 from gateway.runtime.messages import RuntimeTranscript
 from tests.runtime.ces_service import APP, CesService, Connection, authority, ces_service, sound
 
@@ -141,6 +145,17 @@ async def test_the_first_message_names_what_is_talked_to(tmp_path: Path) -> None
             "timeZone": "Europe/Berlin",
             "useToolFakes": True,
         }
+
+
+def test_calls_never_share_a_session_and_clients_choose_its_last_part_only() -> None:
+    google = GoogleRuntimeSettings(app=APP)
+    ids = ["CA0001", "1", "10", "a.b@c", "a-b@c", "x" * 70, "x" * 71, "-" * 9, ""]
+    named = [session_name(google, call_id, {}) for call_id in ids]
+    assert named[0] == f"{APP}/sessions/CA0001"
+    assert len(set(named)) == len(ids)
+    assert all(bidi.session_id(name) for name in named)
+    theirs = {"session": "projects/x/locations/y/apps/z/sessions/mine-1"}
+    assert session_name(google, "CA0001", theirs) == f"{APP}/sessions/mine-1"
 
 
 async def test_variables_and_event_are_messages_of_their_own(tmp_path: Path) -> None:
@@ -385,6 +400,37 @@ async def test_a_close_with_a_reason_is_a_failure_with_its_code(
             assert failure.code == f"runtime.{expected}"
 
 
+@pytest.mark.parametrize(("code", "lost"), [(1005, None), (None, "runtime.lost")])
+def test_a_close_without_code_is_peace_and_no_close_at_all_a_loss(
+    code: int | None, lost: str | None
+) -> None:
+    found = read_close(code, "")
+    assert (found.code if found else None) == lost
+
+
+@pytest.mark.parametrize("frame", ["{", "[1]", b"\xff\xfe"])
+async def test_a_frame_that_is_no_message_is_a_failure(tmp_path: Path, frame: str | bytes) -> None:
+    async with ces_service(tmp_path) as service, session(service) as (client, connection):
+        heard = Heard(client)
+        await connection.raw(frame)
+        failure = await heard.end()
+    assert failure is not None
+    assert failure.code == "runtime.protocol"
+
+
+async def test_audio_in_a_session_that_asked_for_none_does_not_break_a_renewal(
+    tmp_path: Path,
+) -> None:
+    async with ces_service(tmp_path, renew_s=0.001) as service, session(service) as (client, first):
+        heard = Heard(client)
+        await first.say(1, audio=sound(b"\x20" * 160), turnCompleted=True)
+        second = await service.next()
+        await second.say(2, text="Hello")
+        await heard.until(3)
+        assert heard.failure is None
+        heard.task.cancel()
+
+
 async def test_a_close_before_any_word_is_no_peace(tmp_path: Path) -> None:
     async with ces_service(tmp_path) as service, session(service) as (client, connection):
         heard = Heard(client)
@@ -508,8 +554,6 @@ async def test_an_old_connection_is_replaced_at_a_quiet_moment(tmp_path: Path) -
 
 def test_a_token_is_never_shown() -> None:
     """Nor is anything that may quote one: reasons of closes and of handshakes."""
-    from gateway.runtime.google_link import read_close
-
     failure = read_close(1011, "generic::internal: Bearer secret-token +15550100")
     assert failure is not None
     assert "secret" not in f"{failure} {failure.message} {failure.hint} {failure.where}"

@@ -89,6 +89,14 @@ def test_the_configuration_parses_and_is_a_text_session_unless_audio_is_configur
             [RuntimeAudio(b"\xff\xfe", 1)],
         ),
         (
+            {"sessionOutput": {"audio": "__79", "turnIndex": "1"}},
+            [RuntimeAudio(b"\xff\xfe\xfd", 1)],
+        ),
+        (
+            {"sessionOutput": {"audio": "//4", "turnIndex": 1.0}},
+            [RuntimeAudio(b"\xff\xfe", 1)],
+        ),
+        (
             {"sessionOutput": {"toolCalls": {"toolCalls": [{"id": "1"}]}, "turnIndex": 1}},
             [RuntimeToolCalls([{"id": "1"}], 1)],
         ),
