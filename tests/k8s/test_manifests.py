@@ -53,6 +53,12 @@ def test_records_are_spooled_where_there_is_a_volume_with_room(tmp_path: Path) -
     assert int(volume["emptyDir"]["sizeLimit"].removesuffix("Gi")) << 30 > records.max_spool_bytes
 
 
+def test_pods_take_each_other_s_media_tokens() -> None:
+    (container,) = _one("Deployment")["spec"]["template"]["spec"]["containers"]
+    secrets = {one["name"]: one["valueFrom"]["secretKeyRef"] for one in container["env"]}
+    assert secrets["VOICE_GATEWAY_AUTH__MEDIA_SECRET"]["key"] == "media-secret"
+
+
 def test_selectors_ports_and_probes_agree() -> None:
     template = _one("Deployment")["spec"]["template"]
     labels = template["metadata"]["labels"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,15 +27,23 @@ FRAME_S = 0.02
 
 @asynccontextmanager
 async def serving(
-    dialect: str, *, server: Mapping[str, Any] | None = None, **settings: Any
+    dialect: str,
+    *,
+    server: Mapping[str, Any] | None = None,
+    bearer: Sequence[str] = (),
+    **settings: Any,
 ) -> AsyncIterator[Live]:
-    """A gateway with such settings for one dialect, and such ones of the server."""
+    """A gateway with such settings for one dialect, such ones of the server, and bearer tokens."""
     sections = {dialect: settings}
     platforms = PlatformsSettings.model_validate(sections)
     controls = rest_controls(platforms)
     try:
         async with live(
-            terms_of(platforms, controls), platforms=sections, controls=controls, server=server
+            terms_of(platforms, controls),
+            platforms=sections,
+            controls=controls,
+            server=server,
+            bearer=bearer,
         ) as running:
             yield running
     finally:

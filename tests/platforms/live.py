@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -206,6 +206,7 @@ async def live(
     platforms: Mapping[str, Any] | None = None,
     controls: Mapping[str, RestControl] | None = None,
     server: Mapping[str, Any] | None = None,
+    bearer: Sequence[str] = (),
 ) -> AsyncIterator[Live]:
     """A gateway on a free port of loopback."""
     ticker = Ticker(asyncio.get_running_loop())
@@ -247,6 +248,7 @@ async def live(
         overrides={
             "server": {"port": 0, "shutdown_s": 0.5, **(server or {})},
             "platforms": platforms or {},
+            "auth": {"tokens": list(bearer)},
         }
     )
     gateway = Gateway(

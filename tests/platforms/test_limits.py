@@ -121,3 +121,22 @@ async def test_one_call_too_many_is_refused_before_the_upgrade(dialect: str, lim
         # There is room again, and what opened the door was not used up.
         async with dial(second):
             pass
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_who_breaks_a_limit_is_closed_alone(dialect: str) -> None:
+    server = {"max_messages_per_s": 100}
+    async with serving(dialect, server=server, **SETTINGS.get(dialect, {})) as running:
+        first, large, fast = [await endpoint_of(running, dialect, name) for name in "abc"]
+        async with dial(first) as client:
+            await begin(running, first, client)
+            async with dial(large) as other:
+                await other.send("x" * (DIALECTS[dialect].capabilities.max_message_bytes + 1))
+                await other.wait_closed()
+                assert other.close_code == 1009
+            async with dial(fast) as other:
+                pongs = [await other.ping() for _ in range(101)]
+                await asyncio.gather(*pongs, return_exceptions=True)
+                await other.wait_closed()
+                assert other.close_code == 1008
+            await goes_on(running, first, client)

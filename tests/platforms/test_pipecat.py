@@ -205,6 +205,41 @@ async def test_the_end_of_a_genesys_call_is_written_alike() -> None:
     assert [json.loads(str(ours))[name] for name in fields] == [theirs[name] for name in fields]
 
 
+async def test_a_session_of_genesys_whose_server_is_pipecat() -> None:
+    """Our platform side numbers, judges and counts; it finds nothing to complain of."""
+    serializer = genesys.GenesysAudioHookSerializer()
+    await serializer.setup(SimpleNamespace(audio_in_sample_rate=RATE_HZ))
+    far_side = platform("genesys", identity("genesys"))
+
+    async def tell(messages: Any) -> None:
+        """What the platform says, and what it is answered."""
+        for message in messages:
+            frame = await serializer.deserialize(message)
+            if isinstance(frame, frames.OutputTransportMessageUrgentFrame):
+                await hear(frame.message)
+
+    async def hear(said: dict[str, Any]) -> None:
+        # Pipecat tells positions, too, which are the platform's to tell.
+        said.pop("position", None)
+        await tell(far_side.receive(json.dumps(said)))
+
+    await tell(far_side.open())
+    spoken = frames.OutputAudioRawFrame(audio=TONE, sample_rate=RATE_HZ, num_channels=1)
+    await tell(far_side.receive(await serializer.serialize(spoken)))
+    played = far_side.play()
+    await tell(played.replies)
+    assert played.pcm == g711.decode(g711.encode(TONE[:320], Encoding.MULAW), Encoding.MULAW)
+    for _ in range(60):
+        # A second and more of the caller, with the pings that are due.
+        await tell(far_side.media(TONE[:320]))
+    await hear(json.loads(await serializer.serialize(frames.InterruptionFrame())))
+    assert not any(far_side.play().pcm)
+    serializer.set_output_variables({"action": "hangup"})
+    await hear(json.loads(await serializer.serialize(frames.EndFrame())))
+    assert far_side.finished
+    assert far_side.outputs == {"action": "hangup"}  # type: ignore[attr-defined]
+
+
 async def test_what_is_written_for_plivo_is_written_alike() -> None:
     serializer = await made(PLIVO)
     far_side = platform("plivo", identity("plivo"))

@@ -18,6 +18,7 @@ from gateway.config import Settings, load
 from gateway.server.compose import running
 from gateway.simulate.clips import ClipMaker
 from gateway.simulate.platforms.access import Access
+from gateway.simulate.platforms.base import Identity
 from gateway.simulate.scenario import parse_scenario
 from gateway.speech import inline
 from tests.platforms.calling import FRAME_S, dial, found, identity
@@ -39,10 +40,15 @@ async def question() -> bytes:
     return clips[0]
 
 
+def caller(peer: Peer) -> Identity:
+    """Who calls: names of their own, since Genesys and Vonage give ids of one shape."""
+    return identity(peer.dialect, peer.dialect)
+
+
 async def converse(peer: Peer, access: Access, words: bytes) -> None:
     """Wait for the greeting's end, ask, hear a second of the answer, hang up."""
     serializer = await made(peer)
-    endpoint = await found(peer.dialect, access, identity(peer.dialect))
+    endpoint = await found(peer.dialect, access, caller(peer))
     loop = asyncio.get_running_loop()
     loud: list[float] = []
     """When each loud frame was heard."""
@@ -84,18 +90,17 @@ async def converse(peer: Peer, access: Access, words: bytes) -> None:
 
 async def test_a_whole_call_with_each(unused_tcp_port: int) -> None:
     url = f"http://127.0.0.1:{unused_tcp_port}"
-    peers = [peer for peer in PEERS if peer.dialect != "genesys"]
     settings = load(
         overrides={
             "server": {"port": unused_tcp_port, "public_origin": url},
-            "platforms": {peer.dialect: peer.settings for peer in peers},
+            "platforms": {peer.dialect: peer.settings for peer in PEERS},
         }
     )
     words = await question()
     async with running(settings), aiohttp.ClientSession() as http:
-        await asyncio.gather(*(converse(peer, Access(url), words) for peer in peers))
-        for peer in peers:
-            call = identity(peer.dialect).call_id
+        await asyncio.gather(*(converse(peer, Access(url), words) for peer in PEERS))
+        for peer in PEERS:
+            call = caller(peer).call_id
             async with http.get(f"{url}/calls/{call}/timeline?follow=1") as response:
                 timeline = [json.loads(line) for line in (await response.text()).splitlines()]
             understood = [line["text"] for line in timeline if line["kind"] == "user_text"]

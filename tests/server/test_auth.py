@@ -166,6 +166,19 @@ async def test_a_media_token_opens_one_socket(serve: Serve, calls: EchoCalls) ->
     assert 'voice_gateway_calls_refused_total{reason="auth.token_used"} 1.0' in metrics
 
 
+async def test_gateways_of_one_secret_take_each_other_s_tokens(serve: Serve) -> None:
+    asked, other, stranger = [
+        await serve({"auth.media_secret": secret}) for secret in ("one", "one", "two")
+    ]
+    path = await media_path(asked)
+    with pytest.raises(InvalidStatus) as caught:
+        async with websocket(stranger, path):
+            pass
+    assert caught.value.response.status_code == 403
+    async with websocket(other, path):
+        pass
+
+
 async def test_a_full_house_does_not_use_a_token_up(serve: Serve) -> None:
     gateway = await serve({"server.max_calls": 1})
     path = await media_path(gateway)
