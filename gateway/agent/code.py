@@ -6,6 +6,7 @@ Each file is self-contained: it has a namespace of its own with the platform's n
 from __future__ import annotations
 
 import ast
+import builtins
 import json
 import re
 import typing
@@ -37,6 +38,14 @@ FALLBACKS: dict[str, Any] = {
     "re": re,
 }
 """Names that the platform does not promise but widely used samples take for granted."""
+SESSION_NAMES = frozenset(
+    {
+        *("print", "ces_requests", "tools", "async_tools", "context"),
+        *("get_variable", "set_variable", "remove_variable"),
+    }
+)
+"""Names that each session gives its app code."""
+_KNOWN = {*dir(builtins), *FALLBACKS, *INJECTED, *SESSION_NAMES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,18 +115,43 @@ class AppCode:
 
 def taken_for_granted(tree: ast.Module) -> set[str]:
     """Names that a source uses without importing them and that are given to it nevertheless."""
-    used: set[str] = set()
+    used, defined = _names(tree)
+    return (used.keys() & FALLBACKS.keys()) - defined
+
+
+def undefined(tree: ast.Module) -> dict[str, int]:
+    """Names that nothing defines, with the line of their first use.
+
+    What is defined anywhere in the file counts as defined everywhere.
+    """
+    used, defined = _names(tree)
+    # Who asks whether a name exists knows that it may not; what a star brings cannot be known.
+    if "NameError" in used or "*" in defined:
+        return {}
+    return {name: line for name, line in used.items() if name not in defined | _KNOWN}
+
+
+def _names(tree: ast.Module) -> tuple[dict[str, int], set[str]]:
+    used: dict[str, int] = {}
     defined: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
-            (used if isinstance(node.ctx, ast.Load) else defined).add(node.id)
+            if isinstance(node.ctx, ast.Load):
+                used[node.id] = min(node.lineno, used.get(node.id, node.lineno))
+            else:
+                defined.add(node.id)
         elif isinstance(node, ast.Import | ast.ImportFrom):
             defined.update((alias.asname or alias.name).split(".")[0] for alias in node.names)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            defined.add(node.name)
         elif isinstance(node, ast.arg):
             defined.add(node.arg)
-    return (used & FALLBACKS.keys()) - defined
+        elif isinstance(node, ast.MatchMapping):
+            defined.add(node.rest or "")
+        else:
+            # Functions, classes, caught exceptions, captures of a pattern, type parameters.
+            name = getattr(node, "name", None)
+            if isinstance(name, str):
+                defined.add(name)
+    return used, defined
 
 
 class CodeSpace:

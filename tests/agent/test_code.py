@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
 
 from gateway.agent.app import read_app
 from gateway.agent.app.models import App, SourceCode
-from gateway.agent.code import AppCode, CodeSpace
+from gateway.agent.code import FALLBACKS, SESSION_NAMES, AppCode, CodeSpace, undefined
+from gateway.agent.platform import INJECTED
 from gateway.errors import AppError
+from tests.agent.made import make_app, python_tool
+from tests.agent.talk import talk, texts
 
 
 def _app(tmp_path: Path, code: str) -> tuple[App, SourceCode]:
@@ -69,3 +73,39 @@ def test_a_missing_function_is_named(tmp_path: Path, code: str, name: str) -> No
     with pytest.raises(AppError) as caught:
         CodeSpace(AppCode(app), {}).function(source, name)
     assert caught.value.code == "app.no_function"
+
+
+async def test_the_names_that_a_session_gives_are_known_to_the_check(tmp_path: Path) -> None:
+    code = "def t():\n  return ' '.join(sorted(globals()))\n"
+    script = {
+        "rules": [{"when": {"tool": "t"}, "do": [{"say": "{result}"}]}],
+        "default": [{"call": {"tool": "t"}}],
+    }
+    app = make_app(
+        tmp_path, script=script, agents={"Main": {"tools": ["t"]}}, files=python_tool("t", code)
+    )
+    async with talk(app) as client:
+        (said,) = texts(await client.say("Hello."))
+    given = {name for name in said.split() if not name.startswith("__")}
+    assert given - {"t"} == SESSION_NAMES | INJECTED.keys() | FALLBACKS.keys()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def t(a, *b, c=1, **d):\n  return [a, b, c, d, (lambda e: e)(1), [f for f in b]]",
+        "def t():\n  global n\n  n = 1\ndef u():\n  return n",
+        "try:\n  import a.b as c, d.e\nexcept ImportError as error:\n  print(error, d)\nc",
+        "match 1:\n  case {'a': x, **y}:\n    x, y\n  case [*z]:\n    z",
+        "class A:\n  def b(self) -> Part: return A\n",
+        "from x import *\nanything",
+        "try:\n  maybe\nexcept NameError:\n  pass",
+    ],
+)
+def test_what_is_defined_in_any_way_counts_as_defined(code: str) -> None:
+    assert undefined(ast.parse(code)) == {}
+
+
+def test_what_nothing_defines_has_the_line_of_its_first_use() -> None:
+    code = "def t():\n  return a.b\nx = a + len(c) + json.d"
+    assert undefined(ast.parse(code)) == {"a": 2, "c": 3}

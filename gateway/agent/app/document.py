@@ -197,7 +197,11 @@ class Document:
         own: dict[str, Any] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                raise self._refused(key_node, "keys must be texts")
+                raise self._refused(
+                    key_node,
+                    "keys must be texts",
+                    "Quote texts that begin with a brace; fill in the placeholders of a template.",
+                )
             if key_node.tag == _TAG + "merge":
                 for source in _merge_sources(value_node):
                     content = self._value(source, path)

@@ -7,7 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 PLACEHOLDER = re.compile(r"\$([A-Za-z_]\w*)")
-_TEMPLATE = re.compile(r"\$\{[A-Za-z_][\w.]*\}")
+_TEMPLATE = re.compile(
+    r"\$\{[A-Za-z_][\w.]*\}|\{\{ ?[A-Za-z_][\w.]* ?\}\}|\b__[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*__\b"
+)
+"""Placeholders of tools that write an app's files: Terraform, Jinja, search and replace."""
 FREE_KEYS = frozenset(
     {
         *("default", "args", "response", "payload", "metadata", "properties", "uiConfig"),

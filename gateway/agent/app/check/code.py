@@ -18,7 +18,7 @@ from gateway.agent.app.check.problem import Code, Problems
 from gateway.agent.app.check.schema import PLATFORM_MODULES
 from gateway.agent.app.check.tree import Object, Place, Text, Tree
 from gateway.agent.app.models import CallbackKind
-from gateway.agent.code import taken_for_granted
+from gateway.agent.code import taken_for_granted, undefined
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -74,6 +74,7 @@ def check_code(tree: Tree) -> None:
             continue
         check(tree.problems, module)
         _imports(tree.problems, module)
+        _undefined(tree.problems, module)
         check_calls(tree, item, module.text, module.tree, variables)
         check_payloads(tree, module.text, module.tree)
 
@@ -258,3 +259,14 @@ def _imports(problems: Problems, module: _Module) -> None:
                     "Use the standard library, pydantic, numpy or protobuf; each file stands "
                     "alone, and the platform's types need no import.",
                 )
+
+
+def _undefined(problems: Problems, module: _Module) -> None:
+    for name, line in undefined(module.tree).items():
+        problems.warn(
+            Code.UNDEFINED_NAME,
+            module.text.file,
+            module.text.line_of(line),
+            f"nothing defines {name!r}",
+            "Define or import it in this file: each file stands alone.",
+        )

@@ -58,6 +58,7 @@ class Code(StrEnum):
     TOOL_KWARGS = "app.tool_kwargs"
     TOOL_NONE_DEFAULT = "app.tool_none_default"
     IMPORT = "app.import"
+    UNDEFINED_NAME = "app.undefined_name"
     MODULE = "app.module"
     PAYLOAD_KEY = "app.payload_key"
     PAYLOAD_VALUE = "app.payload_value"

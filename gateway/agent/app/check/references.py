@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from typing import Any
 
-from gateway.agent.app.check.problem import Code, Problems
+from pydantic.alias_generators import to_camel
+
+from gateway.agent.app.check.problem import Code, Severity
 from gateway.agent.app.check.tree import Object, Place, Tree
 from gateway.agent.app.models import SYSTEM_TOOLS
 from gateway.agent.fallback import ENDINGS
@@ -41,8 +44,16 @@ def near(name: str, known: set[str]) -> str:
 class _Checker:
     """One kind of name."""
 
-    def __init__(self, tree: Tree, folder: str, what: str, extra: frozenset[str] = frozenset()):
-        self._problems: Problems = tree.problems
+    def __init__(
+        self,
+        tree: Tree,
+        folder: str,
+        what: str,
+        extra: frozenset[str] = frozenset(),
+        severity: Severity = Severity.ERROR,
+    ) -> None:
+        problems = tree.problems
+        self._report = problems.error if severity is Severity.ERROR else problems.warn
         self._what = what
         self._known = tree.names(folder) | extra
         # A name may be in a file that could not be parsed: then nothing is said.
@@ -53,7 +64,7 @@ class _Checker:
             return
         if self._blind or name.startswith("$"):
             return
-        self._problems.error(
+        self._report(
             Code.REFERENCE,
             item.file,
             item.line(*place),
@@ -125,6 +136,30 @@ def _others(tree: Tree) -> None:
         for kind in ("golden", "scenario"):
             for place, name in item.texts(kind, "evaluationExpectations"):
                 expectation(item, place, name)
+        _expected(tree, item)
+
+
+_CALL_KEYS = frozenset({"toolCall", "expectedToolCall", "toolResponse", "mockToolResponse"})
+
+
+def _expected(tree: Tree, evaluation: Object) -> None:
+    """Tools and agents that an evaluation waits for: a name that nothing bears never comes."""
+    agent = _Checker(tree, "agents", "agent", severity=Severity.WARNING)
+    tools = SYSTEM_TOOLS | {str(item.get("name")) for item in tree.tools}
+    tool = _Checker(tree, "tools", "tool", tools, Severity.WARNING)
+    for place, value in evaluation.walk():
+        key = to_camel(place[-1]) if isinstance(place[-1], str) else ""
+        if not isinstance(value, Mapping):
+            continue
+        # Whole resource names and operations of toolsets are not names of objects here.
+        if key in _CALL_KEYS and not tree.objects["toolsets"]:
+            name = get(value, "tool")
+            if isinstance(name, str) and "/" not in name:
+                tool(evaluation, (*place, "tool"), name)
+        elif key == "agentTransfer":
+            name = get(value, "targetAgent")
+            if isinstance(name, str) and "/" not in name:
+                agent(evaluation, (*place, "targetAgent"), name)
 
 
 # ---- operations of a toolset

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -22,7 +22,7 @@ from gateway.agent.app.check.schema import (
     TOOLSET_KINDS,
 )
 from gateway.agent.app.check.tree import Object, Place, Tree
-from gateway.agent.app.environment import FREE_KEYS, unresolved
+from gateway.agent.app.environment import unresolved
 from gateway.agent.app.layout import TEMPLATE_SUFFIXES
 from gateway.agent.app.models import (
     SYSTEM_TOOLS,
@@ -42,6 +42,8 @@ _MODELS: dict[str, type[Definition]] = {
     "tools": ToolDefinition,
 }
 _DURATIONS = frozenset({"timeout", "inactivityTimeout", "retentionWindow"})
+_FOLDERS_OF_FILES = ("agents", "tools", "guardrails", "toolsets")
+"""Where each file should be one that an object refers to."""
 _RANGE_ERRORS = ("less_than_equal", "greater_than_equal")
 _TYPES: dict[str, tuple[type, ...]] = {
     "STRING": (str,),
@@ -58,7 +60,7 @@ def check_structure(tree: Tree) -> None:
     for item in tree.all():
         _keys(item, tree.problems)
         _values(item, tree.problems)
-        for place, value in _walk(item.data, ()):
+        for place, value in item.walk():
             _word(item, place, value, tree.problems)
         for place, placeholder in unresolved(item.data):
             tree.problems.error(
@@ -78,7 +80,7 @@ def check_files(tree: Tree) -> None:
     for path in sorted(tree.paths - tree.used):
         if path.endswith(TEMPLATE_SUFFIXES):
             _template(tree, path)
-        elif path.split("/")[0] in ("agents", "tools", "guardrails", "toolsets"):
+        elif not tree.broken and path.split("/")[0] in _FOLDERS_OF_FILES:
             tree.problems.warn(
                 Code.UNUSED_FILE,
                 path,
@@ -156,17 +158,6 @@ def _values(item: Object, problems: Problems) -> None:
             )
 
 
-def _walk(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            if key not in FREE_KEYS:
-                yield (*place, key), inner
-                yield from _walk(inner, (*place, key))
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            yield from _walk(inner, (*place, index))
-
-
 def _word(item: Object, place: Place, value: Any, problems: Problems) -> None:
     """One value whose key says what it may be."""
     key = to_camel(place[-1]) if isinstance(place[-1], str) else ""
@@ -232,6 +223,14 @@ def _names(tree: Tree) -> None:
 
 def _kinds(tree: Tree) -> None:
     for item in tree.agents:
+        if not item.data:
+            tree.problems.error(
+                Code.SHAPE,
+                item.file,
+                None,
+                "the agent's file is empty",
+                "It begins with a key such as displayName.",
+            )
         if item.get("remoteDialogflowAgent") is not None:
             tree.problems.warn(
                 Code.NOT_AVAILABLE,
@@ -327,6 +326,14 @@ def _variable_type(
             f"Types are {', '.join(sorted(SCHEMA_TYPES))}.",
         )
         return
+    if "type" in declaration:
+        problems.warn(
+            Code.VARIABLE_TYPE,
+            app.file,
+            app.line(*place, "type"),
+            f"the type of {name!r} does not stand in its schema",
+            "Write schema: {type: …}.",
+        )
     default = get(schema, "default", declaration.get("default"))
     wanted = _TYPES[kind.upper()]
     if default is None:

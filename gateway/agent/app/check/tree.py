@@ -9,7 +9,7 @@ from typing import Any
 
 from gateway.agent.app.check.problem import Code, Problems
 from gateway.agent.app.document import Document
-from gateway.agent.app.environment import Environment
+from gateway.agent.app.environment import FREE_KEYS, Environment
 from gateway.agent.app.files import AppFiles, clean_path
 from gateway.agent.app.layout import (
     ENVIRONMENT_FILE,
@@ -91,6 +91,21 @@ class Object:
             for index, item in enumerate(value):
                 if isinstance(item, dict):
                     yield (*place, index), item
+
+    def walk(self) -> Iterator[tuple[Place, Any]]:
+        """All values at any depth with their paths; what is an author's own data is left out."""
+        return _walk(self.data, ())
+
+
+def _walk(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if key not in FREE_KEYS:
+                yield (*place, key), inner
+                yield from _walk(inner, (*place, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _walk(inner, (*place, index))
 
 
 @dataclass(slots=True)

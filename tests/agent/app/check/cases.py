@@ -46,6 +46,11 @@ def other(text: str = "", name: str = "B") -> str:
     return f"displayName: {name}\n{text}"
 
 
+def _expects(expectation: str) -> dict[str, str | bytes | None]:
+    turn = f"golden:\n  turns:\n    - steps:\n        - expectation: {{{expectation}}}\n"
+    return {"evaluations/b/b.yaml": other(turn)}
+
+
 FILES = [
     Case(Code.JSON, "tools/b/b.json:2", {"tools/b/b.json": '{\n"a" 1}'}),
     Case(Code.YAML, "tools/b/b.yaml:2", {"tools/b/b.yaml": "a: 1\nb: ]\n"}),
@@ -62,6 +67,10 @@ FILES = [
     Case(Code.TEMPLATE, "agents/a.tftpl:2", {"agents/a.tftpl": "a\n${b}\n"}),
     Case(Code.TEMPLATE, "app.yaml.tftpl:1", {"app.yaml.tftpl": "a: ${b}", APP: None}),
     Case(Code.PLACEHOLDER, "app.yaml:6", app("bucketName: ${region}\n"), says="${region}"),
+    Case(Code.PLACEHOLDER, "app.yaml:6", app("name: '{{ app }}'\n"), says="{{ app }}"),
+    Case(Code.PLACEHOLDER, "app.yaml:6", app("name: projects/__THE_ID__/a\n"), says="__THE_ID__"),
+    Case(Code.YAML, "app.yaml:6", app("name: {{ app }}\n")),
+    Case(Code.SHAPE, "agents/b/b.yaml", {"agents/b/b.yaml": ""}, alone=False),
     Case(
         Code.PLACEHOLDER,
         "tools/look_up/look_up.yaml:5",
@@ -142,6 +151,7 @@ OBJECTS = [
         app("  - {name: v, schema: {type: INTEGER, default: true}}\n"),
         WARNING,
     ),
+    Case(Code.VARIABLE_TYPE, "app.yaml:6", app("  - {name: v, type: INTEGER}\n"), WARNING),
 ]
 
 _B = {"agents/B/B.yaml": other()}
@@ -196,6 +206,13 @@ REFERENCES = [
         "evaluations/b/b.yaml:2",
         {"evaluations/b/b.yaml": other("golden: {evaluationExpectations: [none]}\n")},
     ),
+    Case(Code.REFERENCE, "evaluations/b/b.yaml:5", _expects("toolCall: {tool: lookup}"), WARNING),
+    Case(
+        Code.REFERENCE,
+        "evaluations/b/b.yaml:5",
+        _expects("agentTransfer: {targetAgent: Nobody}"),
+        WARNING,
+    ),
     Case(Code.REFERENCE, f"{TEXT}:2", {TEXT: "a\n{@TOOL: lookup}\n"}, says="lookup"),
     Case(Code.REFERENCE, f"{TEXT}:1", {TEXT: "{@AGENT: Nobody}\n"}, says="Nobody"),
     Case(
@@ -235,8 +252,18 @@ REFERENCES = [
     Case(Code.UNREACHABLE, "agents/B/B.yaml", _B, WARNING),
     Case(Code.UNDECLARED, f"{TEXT}:2", {TEXT: "a\n{{unknown}}\n"}, says="{{unknown}}"),
     Case(Code.UNDECLARED, f"{TEXT}:1", {TEXT: "{unknown}\n"}, WARNING),
-    Case(Code.UNDECLARED, f"{CALLBACK}:3", callback("    x.state['unknown'] = 1\n"), WARNING),
-    Case(Code.UNDECLARED, f"{CALLBACK}:3", callback("    x.variables.get('new')\n"), WARNING),
+    Case(
+        Code.UNDECLARED,
+        f"{CALLBACK}:3",
+        callback("    callback_context.state['unknown'] = 1\n"),
+        WARNING,
+    ),
+    Case(
+        Code.UNDECLARED,
+        f"{CALLBACK}:3",
+        callback("    callback_context.variables.get('new')\n"),
+        WARNING,
+    ),
     Case(
         Code.UNDECLARED,
         f"{TOOL_CODE}:3",
@@ -301,6 +328,7 @@ CODE = [
     Case(Code.TOOL_NONE_DEFAULT, f"{TOOL_CODE}:2", _tool("name: str = None")),
     Case(Code.TOOL_NONE_DEFAULT, f"{TOOL_CODE}:2", _tool("*, name: str = None")),
     Case(Code.IMPORT, CALLBACK, callback("    json.dumps(1)\n"), WARNING, "json"),
+    Case(Code.UNDEFINED_NAME, f"{CALLBACK}:3", callback("    tme.sleep(1)\n"), WARNING, "tme"),
     Case(Code.MODULE, f"{CALLBACK}:3", callback("from gecx.types import Part\n")),
     Case(Code.MODULE, f"{CALLBACK}:3", callback("from .other import x\n")),
     Case(
@@ -318,10 +346,10 @@ CODE = [
     Case(
         Code.PAYLOAD_KEY,
         f"{CALLBACK}:3",
-        callback("    P = {'audioUri': u, 'interruptible': False}\n"),
+        callback("    P = {'audioUri': str(1), 'interruptible': False}\n"),
         WARNING,
     ),
-    Case(Code.PAYLOAD_KEY, f"{CALLBACK}:3", callback("    Part.from_audio(audio_url=u)\n")),
+    Case(Code.PAYLOAD_KEY, f"{CALLBACK}:3", callback("    Part.from_audio(audio_url=str(1))\n")),
     Case(
         Code.PAYLOAD_KEY,
         f"{CALLBACK}:3",
@@ -330,7 +358,7 @@ CODE = [
     Case(
         Code.PAYLOAD_VALUE,
         f"{CALLBACK}:3",
-        callback("    P = {'audioUri': u, 'cancellable': 'true'}\n"),
+        callback("    P = {'audioUri': str(1), 'cancellable': 'true'}\n"),
     ),
     Case(
         Code.PAYLOAD_VALUE,

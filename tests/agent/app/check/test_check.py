@@ -18,6 +18,16 @@ from tests.agent.app.check.app import GOOD, problems, report, said
 from tests.agent.app.check.cases import CASES, Case, app, callback, main, other
 from tests.agent.talk import APPS
 
+_GOLDEN = """\
+golden:
+  turns:
+    - steps:
+        - userInput: {event: {event: session start}}
+        - expectation: {toolCall: {tool: look_up, args: {tool: none}}}
+        - expectation: {toolCall: {tool: end_session}}
+        - expectation: {agentTransfer: {targetAgent: projects/p/agents/x}}
+"""
+
 
 def _id(case: Case) -> str:
     return f"{case.code}-{case.place}-{CASES.index(case)}"
@@ -61,6 +71,11 @@ def test_all_problems_are_found_at_once_and_sorted_by_place(tmp_path: Path) -> N
         ("app.reference", "agents/Main/instruction.txt:1"),
         ("app.undeclared_variable", "agents/Main/instruction.txt:2"),
     ]
+
+
+def test_what_a_broken_file_would_have_named_is_not_reported(tmp_path: Path) -> None:
+    files = {"agents/Main/Main.yaml": GOOD["agents/Main/Main.yaml"] + "tools: [\n"}
+    assert said(tmp_path, files) == [("app.yaml", "agents/Main/Main.yaml:6")]
 
 
 def test_a_wrong_name_is_answered_with_the_nearest(tmp_path: Path) -> None:
@@ -112,12 +127,17 @@ def test_one_file_of_code_that_many_use_is_reported_once(tmp_path: Path) -> None
             "tools/b/f.py": "def fake_tool_call(tool, input, callback_context):\n    return None\n",
         },
         app("timeZoneSettings: {timeZone: $zone}\n") | {"environment.json": '{"zone": "UTC"}'},
-        callback("    x.state['_scratch'] = 1\n"),
+        callback("    callback_context.state['_scratch'] = 1\n"),
         {"agents/Main/instruction.txt": "It is {current_date}, say {known}. Write {} or {1}.\n"},
-        callback("    P = {'audioUri': 'a.wav', 'cancellable': F()}\n") | {"a.wav": b""},
+        callback("    P = {'audioUri': 'a.wav', 'cancellable': bool(1)}\n") | {"a.wav": b""},
         callback("    password = 'changeme-example'\n    token_key = get_variable('known')\n"),
         {"agents/Main/cb.py": "def before_model_callback(*args):\n    pass\n"},
         app("futureSettings: {a: 1}\nexecutionPlan: 3\n"),
+        {"evaluations/b/b.yaml": other(_GOLDEN)},
+        callback("    print([y for y in (1,)], Optional_, Part)\nOptional_ = 1\n"),
+        callback("    match 1:\n        case {**rest}:\n            print(rest)\n"),
+        callback("    try:\n        extra\n    except NameError:\n        pass\n"),
+        {"agents/Main/cb.py": f"from math import *\n{GOOD['agents/Main/cb.py']}    sin(1)\n"},
     ],
 )
 def test_what_is_right_is_not_reported(
