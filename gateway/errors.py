@@ -37,6 +37,10 @@ class GatewayError(Exception):
         place = f" ({self.where})" if self.where else ""
         return f"{self.code}: {self.message}{place}"
 
+    def in_one_line(self) -> str:
+        """The same for a log."""
+        return f"{self}; {self.hint}" if self.hint else str(self)
+
     def lines(self) -> str:
         """The error for a person: what and where, then how to mend it."""
         return f"{self}\n  {self.hint}" if self.hint else str(self)

@@ -220,13 +220,13 @@ class AgentSession:
         except TurnCancelled:
             log.debug("session %s: turn %d was cut short", self._id, turn.index)
         except Exception as error:
-            expected = isinstance(error, GatewayError)
+            expected = error if isinstance(error, GatewayError) else None
             log.error(
                 "session %s: turn %d failed: %s",
                 self._id,
                 turn.index,
-                error if expected else type(error).__name__,
-                exc_info=not expected,
+                expected.in_one_line() if expected else type(error).__name__,
+                exc_info=expected is None,
             )
             await self._say_sorry(turn)
         finally:

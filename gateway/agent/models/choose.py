@@ -20,7 +20,11 @@ GEMINI = "gemini-"
 
 
 def provider_of(app: App, settings: Settings) -> str:
-    """The name of the provider that answers. Raises AppError model.none that says what to set."""
+    """The name of the provider that answers. Raises AppError model.none that says what to set.
+
+    Goldens are replayed only where the operator names no model at all: who does, and leaves half
+    of it out, is told so.
+    """
     model = settings.model
     if model.provider != "auto":
         return model.provider
@@ -31,11 +35,12 @@ def provider_of(app: App, settings: Settings) -> str:
         return "gemini"
     if model.url is not None and wanted and not wanted.startswith(GEMINI):
         return "openai"
-    if has_goldens(app):
+    if not (model.name or model.url or model.api_key) and has_goldens(app):
         return "replay"
     raise AppError(
         "model.none",
-        f"no model can answer for this app (it asks for {wanted or 'none'!r})",
+        "no model can answer for this app "
+        + (f"(the model is {wanted!r})" if wanted else "(neither it nor model.name names one)"),
         where="modelSettings.model",
         hint=f"Put a {SCRIPT_FILE} into the app's root folder or name a script "
         "(--set model.script=PATH); or set a remote model: model.api_key or model.project for "

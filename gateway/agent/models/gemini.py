@@ -36,6 +36,8 @@ _SIGNS = re.compile(r"gemini-(?:[3-9]|\d\d)")
 _BLOCKED = frozenset(
     ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR")
 )
+BAD_KEY = "API_KEY_INVALID"
+"""Reason with which a wrong key is refused; its status is that of a bad request."""
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 
 
@@ -279,17 +281,24 @@ def _ended(reason: str, model: str, blocked: bool = False) -> ModelFailure:
 
 def _refused(error: errors.APIError, model: str) -> ModelFailure:
     headers = getattr(error.response, "headers", None) or {}
+    details = _details(error.details)
+    if any(detail.get("reason") == BAD_KEY for detail in details):
+        return ModelFailure("model.auth", f"the service refuses us: {BAD_KEY}", model)
     retry_after = str(headers.get("Retry-After") or "")
-    wait_s = float(retry_after) if retry_after.isdigit() else _retry_delay(error.details)
+    wait_s = float(retry_after) if retry_after.isdigit() else _retry_delay(details)
     return http_failure(error.code or 500, model, (error.status,), wait_s)
 
 
-def _retry_delay(details: Any) -> float | None:
-    """The wait that the body of an error asks for."""
-    error = details.get("error", details) if isinstance(details, Mapping) else None
+def _details(body: Any) -> list[Mapping[str, Any]]:
+    error = body.get("error", body) if isinstance(body, Mapping) else None
     found = error.get("details") if isinstance(error, Mapping) else None
-    for detail in found if isinstance(found, list) else ():
-        asked = detail.get("retryDelay") if isinstance(detail, Mapping) else None
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+
+
+def _retry_delay(details: list[Mapping[str, Any]]) -> float | None:
+    """The wait that the body of an error asks for."""
+    for detail in details:
+        asked = detail.get("retryDelay")
         delay = _DELAY.fullmatch(asked) if isinstance(asked, str) else None
         if delay is not None:
             return float(delay[1])

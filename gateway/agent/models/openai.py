@@ -80,6 +80,8 @@ class OpenAiModel(RemoteModel):
             ) as response:
                 if response.status != 200:
                     raise await _refused(response, model)
+                if response.content_type == "text/html":
+                    raise ModelFailure("model.unknown", "a web page is at this address", model)
                 async for part in _answer(response, model, names):
                     yield part
         except aiohttp.ClientPayloadError:

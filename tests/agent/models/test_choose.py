@@ -53,6 +53,24 @@ def test_the_provider_by_settings_and_app(
     assert provider_of(_app(tmp_path, **app), _settings(**settings)) == provider
 
 
+@pytest.mark.parametrize(
+    ("model", "settings"),
+    [
+        ("gemini-3.5-flash", {"url": URL}),
+        ("gemini-3.5-flash", {"name": "qwen"}),
+        ("qwen", {"api_key": "k"}),
+        ("", {"api_key": "k"}),
+    ],
+)
+def test_half_a_model_is_not_answered_by_goldens(
+    tmp_path: Path, model: str, settings: dict[str, Any]
+) -> None:
+    with pytest.raises(AppError) as caught:
+        provider_of(_app(tmp_path, model, golden=True), _settings(**settings))
+    assert caught.value.code == "model.none"
+    assert model in caught.value.message or "qwen" in caught.value.message
+
+
 @pytest.mark.parametrize("settings", [{}, {"url": URL}, {"name": "qwen"}])
 def test_with_no_model_the_error_says_what_to_set(tmp_path: Path, settings: dict[str, Any]) -> None:
     with pytest.raises(AppError) as caught:

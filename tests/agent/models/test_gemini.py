@@ -384,6 +384,17 @@ async def test_each_status_has_its_code_and_some_are_tried_again(
     assert len(server.requests) == attempts
 
 
+async def test_a_wrong_key_is_said_so_although_its_status_is_that_of_a_bad_request(
+    server: Service,
+) -> None:
+    info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
+    error = {"code": 400, "status": "INVALID_ARGUMENT", "message": KEY, "details": [info]}
+    server.answer(body={"error": error}, status=400)
+    failure = await _failure(server)
+    assert failure.code == "model.auth"
+    assert "model.api_key" in (failure.hint or "")
+
+
 async def test_the_wait_that_the_body_asks_for_is_kept_to(server: Service) -> None:
     info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "3600s"}
     error = {"code": 429, "message": "slow", "status": "RESOURCE_EXHAUSTED", "details": [info]}

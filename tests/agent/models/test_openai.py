@@ -364,6 +364,13 @@ async def test_each_status_has_its_code_and_some_are_tried_again(
     assert len(server.requests) == attempts
 
 
+async def test_a_web_page_is_no_model(server: Service) -> None:
+    server.answer("<html>Sign in</html>", headers={"Content-Type": "text/html; charset=utf-8"})
+    failure = await _failure(server)
+    assert failure.code == "model.unknown"
+    assert "model.url" in (failure.hint or "")
+
+
 async def test_another_attempt_is_heard_as_if_nothing_had_been(server: Service) -> None:
     server.answer(body={}, status=503, headers={"Retry-After": "0"})
     server.answer(said("Here I am."), ended(), DONE)

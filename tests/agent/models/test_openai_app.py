@@ -113,6 +113,17 @@ async def test_an_answer_that_breaks_off_ends_in_the_apology(
         assert word not in caplog.text
 
 
+async def test_the_log_says_what_to_do_about_a_failure(
+    server: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.answer(body={}, status=401)
+    settings = Settings.model_validate({"model": chat_settings(server)})
+    async with talk(_app(tmp_path), settings) as client:
+        await client.say("Hello.")
+    assert "model.auth" in caplog.text
+    assert "check model.api_key" in caplog.text
+
+
 async def test_what_callbacks_may_still_change_is_held_back_and_whole(
     server: Service, tmp_path: Path
 ) -> None:
