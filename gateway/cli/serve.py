@@ -22,6 +22,8 @@ from gateway.server.logs import set_up
 
 SWITCH_INTERVAL_S = 1e-4
 """Short, so that a Python thread cannot hold the media loop up for long."""
+SCENARIO = "SCENARIO.yaml"
+"""In place of a scenario where none is known."""
 
 
 def serve(
@@ -93,7 +95,7 @@ async def _until(settings: Settings, up: asyncio.Event, stop: asyncio.Event) -> 
 
 def _greeting(settings: Settings, url: str) -> str:
     wire = url.replace("http", "ws", 1)
-    app = settings.app or "the demo app (an energy supplier's line)"
+    app = _far(settings) or settings.app or "the demo app (an energy supplier's line)"
     call = f"{_program()} call {url} {_scenario(settings)}"
     return f"""\
 voice-gateway {__version__} serves {app}
@@ -107,12 +109,17 @@ Call it:
 Ctrl-C ends it."""
 
 
+def _far(settings: Settings) -> str:
+    """Where calls are answered, if that is not here."""
+    return settings.runtime.google.app or settings.runtime.url or ""
+
+
 def _scenario(settings: Settings) -> str:
     """A scenario that this app can pass: the demo's own says nothing about other apps."""
     if settings.app is None:
-        return _shown(demo.SCENARIOS_PATH / "barge_in.yaml")
+        return SCENARIO if _far(settings) else _shown(demo.SCENARIOS_PATH / "barge_in.yaml")
     own = sorted((settings.app / "scenarios").glob("*.yaml"))
-    return _shown(own[0]) if own else "SCENARIO.yaml"
+    return _shown(own[0]) if own else SCENARIO
 
 
 def _program() -> str:

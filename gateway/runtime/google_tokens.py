@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import calendar
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
 
 import structlog
 
+from gateway.config import CREDENTIALS_VARIABLE
 from gateway.errors import ConfigError, RuntimeFailure
 from gateway.speech.aside import Aside
 
@@ -146,7 +148,7 @@ def _none(reason: str, file: Path | None = None) -> ConfigError:
     return ConfigError(
         "config.credentials",
         f"no credentials for the agent service: {reason}",
-        where=str(file) if file is not None else "runtime.google",
+        where=str(file or os.environ.get(CREDENTIALS_VARIABLE) or "runtime.google"),
         hint="set runtime.google.credentials or GOOGLE_APPLICATION_CREDENTIALS, or run"
         " `gcloud auth application-default login`",
     )

@@ -6,10 +6,16 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from gateway.cli.serve import _greeting
+from gateway.config import load
 from tests.agent.app.check.app import report
 
 WAIT_S = 60
+FAR = "projects/p/locations/us/apps/a"
 
 
 def serve(*arguments: str) -> tuple[int, list[str]]:
@@ -43,3 +49,19 @@ def test_a_port_that_is_taken_is_told_before_the_engines_load() -> None:
     assert status == 2
     assert lines[0].startswith(f"config.port: cannot listen on 127.0.0.1:{port}: ")
     assert len(lines) == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({}, "the demo app"),
+        ({"app": "my_app"}, "my_app"),
+        ({"runtime": {"url": "wss://agents.example/x"}}, "wss://agents.example/x"),
+        ({"runtime": {"google": {"app": FAR}}}, FAR),
+        ({"app": "my_app", "runtime": {"google": {"app": FAR}}}, FAR),
+    ],
+)
+def test_the_first_lines_say_who_answers(settings: dict[str, Any], named: str) -> None:
+    first, *rest = _greeting(load(overrides=settings), "http://127.0.0.1:8080").splitlines()
+    assert named in first
+    assert any("barge_in.yaml" in line for line in rest) == (not settings)

@@ -14,7 +14,7 @@ import pytest
 
 from gateway.audio import g711
 from gateway.audio.formats import Encoding
-from gateway.config import load
+from gateway.config import CREDENTIALS_VARIABLE, load
 from gateway.errors import ConfigError
 from gateway.server.app import Gateway
 from gateway.server.compose import running
@@ -226,3 +226,14 @@ async def test_settings_that_contradict_each_other_are_named(
         ):
             pass
     assert key in f"{caught.value.message} {caught.value.where}"
+
+
+async def test_a_file_that_the_environment_names_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CREDENTIALS_VARIABLE, "/nowhere.json")
+    runtime = {"google": {"app": APP}}
+    with pytest.raises(ConfigError) as caught:
+        async with running(
+            load(overrides={"server": {"port": 0}, "speech": QUIET, "runtime": runtime})
+        ):
+            pass
+    assert (caught.value.code, caught.value.where) == ("config.credentials", "/nowhere.json")
