@@ -11,7 +11,7 @@ from rich.console import Console
 
 from gateway import config
 from gateway.agent.app.evaluations import Method
-from gateway.cli.output import FAILED, progress, show_json
+from gateway.cli.output import FAILED, progress, show_json, with_quiet_logs
 from gateway.errors import AppError
 from gateway.evaluate.junit import to_junit
 from gateway.evaluate.result import TEXT, Report, Verdict
@@ -81,7 +81,7 @@ def evaluate(
     from gateway.evaluate.run import evaluate as run_evaluations
     from gateway.simulate.report import check_folder
 
-    settings = config.load(config_file, flags or ())
+    settings = with_quiet_logs(config.load(config_file, flags or ()))
     set_up(settings.log)
     for folder in (out, junit.parent if junit is not None else None):
         if folder is not None:

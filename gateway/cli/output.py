@@ -9,6 +9,7 @@ from pathlib import Path
 import orjson
 import typer
 
+from gateway.config import Settings
 from gateway.simulate.result import RunResult
 
 FAILED = 1
@@ -49,3 +50,13 @@ def finish(results: Sequence[RunResult], as_json: bool, several: bool) -> None:
 def folder_for(out: Path, result: RunResult, several: bool) -> Path:
     """Where a call's report goes: `out` itself, or one folder a scenario."""
     return out / result.log.scenario.name if several else out
+
+
+def with_quiet_logs(settings: Settings) -> Settings:
+    """The settings with warnings and errors alone in the log, where they do not say otherwise.
+
+    Notes of the runtime's life would stand among the lines that the command is there for.
+    """
+    if "level" in settings.log.model_fields_set:
+        return settings
+    return settings.model_copy(update={"log": settings.log.model_copy(update={"level": "warning"})})

@@ -12,7 +12,7 @@ import typer
 
 from gateway import bidi, config, demo
 from gateway.agent.app import App, read_app
-from gateway.cli.output import progress
+from gateway.cli.output import progress, with_quiet_logs
 from gateway.cli.talk_input import HELP, Lines, Quit, Said, parse_line
 from gateway.cli.talk_session import TalkSession
 from gateway.cli.talk_view import View
@@ -63,10 +63,7 @@ def talk(
             where="runtime.url" if settings.runtime.url else "runtime.google.app",
             hint="Leave it out for talk, or call the gateway with: voice-gateway call",
         )
-    if "level" not in settings.log.model_fields_set:
-        # Notes of the runtime's life would stand between the lines of the talk.
-        quiet = settings.log.model_copy(update={"level": "warning"})
-        settings = settings.model_copy(update={"log": quiet})
+    settings = with_quiet_logs(settings)
     set_up(settings.log)
     path = settings.app or demo.APP_PATH
     asyncio.run(_talk(path, read_app(path), settings, View(as_json)))

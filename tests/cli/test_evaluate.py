@@ -28,7 +28,10 @@ def test_a_new_app_passes_its_own_evaluations(tmp_path: Path) -> None:
     result = run(TEMPLATE_PATH, "--dataset", "Smoke", "--out", tmp_path)
     assert result.exit_code == 0
     assert result.stdout.splitlines()[-1] == "2 of 2 evaluations passed"
-    assert "evaluating A person (1 of 2) …" in result.stderr
+    assert result.stderr.splitlines() == [
+        "evaluating A person (1 of 2) …",
+        "evaluating Opening hours (2 of 2) …",
+    ]
     written = json.loads((tmp_path / "result.json").read_text())
     assert (written["passed"], written["channel"]) == (2, "text")
     assert junitparser.JUnitXml.fromfile(str(tmp_path / "junit.xml")).tests == 2
