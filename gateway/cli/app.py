@@ -181,13 +181,13 @@ def unpack(
 
     voice-gateway app unpack my_app.zip my_app --format yaml
     """
-    target = target or Path(path.stem)
-    refuse_full(target)
     files = open_files(path)
     if not isinstance(files, ZipFiles):
         raise AppError(
             "app.zip", "this is a folder, not a zip", where=str(path), hint="Name the zip."
         )
+    target = target or Path(path.stem)
+    refuse_full(target)
     written = write_folder(files, target, format_)
     _written(target, written, as_json)
 

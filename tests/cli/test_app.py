@@ -206,7 +206,9 @@ def test_what_is_there_stays(tmp_path: Path) -> None:
     assert target.stat().st_mtime_ns == before
     assert run("pack", APP_PATH, target, "--force").exit_code == 0
     assert refused("unpack", target, tmp_path) == "app.exists"
-    assert refused("unpack", APP_PATH, tmp_path / "new") == "app.zip"
+    # A folder's default target is the folder itself, which is not what is wrong then.
+    for folder in (tmp_path, tmp_path / "new"):
+        assert refused("unpack", APP_PATH, folder) == "app.zip"
     assert refused("pack", tmp_path, tmp_path / "b.zip") == "app.no_app_file"
 
 

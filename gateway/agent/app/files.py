@@ -179,7 +179,10 @@ class ZipFiles:
                 self._read(archive, path.stat().st_size)
         except _ZIP_FAULTS as error:
             raise AppError(
-                "app.zip", f"not a zip that can be read: {error}", where=self.origin
+                "app.zip",
+                f"not a zip that can be read: {error}",
+                where=self.origin,
+                hint="Export or pack the app again: the file is damaged, or cut short.",
             ) from None
 
     def _read(self, archive: zipfile.ZipFile, packed_bytes: int) -> None:
@@ -214,7 +217,12 @@ class ZipFiles:
             try:
                 name = clean_path(filename)
             except AppError:
-                raise AppError("app.zip_path", "zip member leaves the app", where=where) from None
+                raise AppError(
+                    "app.zip_path",
+                    "zip member leaves the app",
+                    where=where,
+                    hint="Paths are relative, without '..': pack it with `app pack`.",
+                ) from None
             mode = info.external_attr >> 16
             if mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) and stat.S_IFMT(mode):
                 raise AppError("app.zip_link", "zip member is a link or device", where=where)
