@@ -41,6 +41,12 @@ class GatewayError(Exception):
         """The same for a log."""
         return f"{self}; {self.hint}" if self.hint else str(self)
 
+    def fields(self) -> dict[str, str]:
+        """What a record or a log line says of it: code, message and what is known beyond."""
+        more = {"where": self.where, "hint": self.hint}
+        known = {name: value for name, value in more.items() if value}
+        return {"code": self.code, "message": self.message, **known}
+
     def lines(self) -> str:
         """The error for a person: what and where, then how to mend it."""
         return f"{self}\n  {self.hint}" if self.hint else str(self)

@@ -21,9 +21,9 @@ from gateway.call.events import Action
 from gateway.call.machine import CallMachine
 from gateway.channels import base
 from gateway.channels.base import Channel, EndReason, Wire
-from gateway.errors import GatewayError, ProtocolError, RuntimeFailure, SpeechError
+from gateway.errors import GatewayError, ProtocolError, RestError, RuntimeFailure, SpeechError
 from gateway.platforms.line import PlatformLine, Transport
-from gateway.platforms.terms import Terms
+from gateway.platforms.terms import Terms, full_account
 from gateway.records.recorder import CallRecorder
 from gateway.runtime.audio import AudioBridge
 from gateway.runtime.client import RuntimeClient
@@ -268,8 +268,7 @@ class LiveCall:
         dialect = self._line.capabilities.dialect
         self._counted = self._services.accounts.enter(dialect, started.account, limit)
         if not self._counted:
-            message = "this account has all the calls that it may have"
-            self._apply(self._machine.refused(started, "admission.account", message, now))
+            self._apply(self._machine.refused(started, full_account(), now))
             return
         if self._services.records is not None:
             self._recorder = self._services.records.begin(started, self._begun, now)
@@ -324,7 +323,7 @@ class LiveCall:
                 self._hearing.feed(pcm)
 
     def _protocol_error(self, error: ProtocolError, now: float) -> None:
-        self._observe(now, "error", {"code": error.code, "message": error.message})
+        self._failed(error)
         for item in self._line.channel.protocol_close(error):
             self._line.out(item)
         self._apply(self._machine.end(EndReason.ERROR, now))
@@ -340,11 +339,7 @@ class LiveCall:
                 self._to_runtime(events.ToRuntime(events.InputType.AUDIO, audio=chunk))
         line.tick()
         if line.transport.buffered_bytes > self._services.send_buffer_bytes and not self._closed:
-            self._observe(
-                self._loop.time(),
-                "error",
-                {"code": "transport.not_reading", "message": "the peer does not read"},
-            )
+            self._failed(GatewayError("transport.not_reading", "the peer does not read"))
             line.transport.abort()
             line.lost()
             self._apply(self._machine.transport_lost(self._loop.time()))
@@ -382,7 +377,18 @@ class LiveCall:
             self._recorder.unheard(action.since)
 
     def _to_channel(self, action: events.ToChannel) -> None:
-        self._line.command(action.command)
+        if self._line.asks_to_hand_on(action.command):
+            self._spawn(self._hand_on(action.command), "hand-on")
+        else:
+            self._line.command(action.command)
+
+    async def _hand_on(self, command: base.Transfer) -> None:
+        try:
+            await self._line.hand_on(command)
+        except RestError as error:
+            self._apply_if_open(self._machine.not_handed_on(error, self._loop.time()))
+        else:
+            self._apply_if_open(self._machine.handed_on(self._loop.time()))
 
     def _open_runtime(self, action: events.OpenRuntime) -> None:
         self._spawn(self._run_runtime(action), "runtime")
@@ -393,8 +399,7 @@ class LiveCall:
         try:
             self._runtime.send(action)
         except RuntimeFailure as error:
-            now = self._loop.time()
-            self._apply(self._machine.runtime_lost(error.code, error.message, now))
+            self._apply(self._machine.runtime_lost(error, self._loop.time()))
 
     def _close_runtime(self, _action: events.CloseRuntime) -> None:
         runtime, self._runtime = self._runtime, None
@@ -425,6 +430,9 @@ class LiveCall:
         self._services.observer.record(self.call_id, t - self._begun, kind, fields)
         if self._recorder is not None:
             self._recorder.note(t, kind, fields)
+
+    def _failed(self, error: GatewayError) -> None:
+        self._observe(self._loop.time(), "error", error.fields())
 
     def _call_ended(self, action: events.CallEnded) -> None:
         if self._closed:
@@ -462,9 +470,10 @@ class LiveCall:
         self._tasks.discard(task)
         if task.cancelled() or task.exception() is None or self._closed:
             return
-        error = task.exception()
-        now = self._loop.time()
-        self._observe(now, "error", {"code": "internal.task", "message": repr(error)})
+        error, now = task.exception(), self._loop.time()
+        what = f"{type(error).__name__} in the task {task.get_name().partition(':')[0]}"
+        fields = {"code": "internal.task", "message": what, "said": str(error)}
+        self._observe(now, "error", fields)
         self._apply(self._machine.end(EndReason.ERROR, now))
 
     def _apply_if_open(self, actions: list[Action]) -> None:
@@ -497,8 +506,7 @@ class LiveCall:
                     self._apply_if_open(self._machine.runtime(taken, now))
             raise RuntimeFailure("runtime.closed", "the runtime closed the session")
         except RuntimeFailure as error:
-            now = self._loop.time()
-            self._apply_if_open(self._machine.runtime_lost(error.code, error.message, now))
+            self._apply_if_open(self._machine.runtime_lost(error, self._loop.time()))
         finally:
             self._runtime = None
             if client is not None:
@@ -511,11 +519,8 @@ class LiveCall:
         try:
             pcm = await self._services.assets.load(action.uri, out_format.rate_hz)
         except GatewayError as error:
-            self._apply_if_open(
-                self._machine.audio_failed(
-                    action.utterance_id, error.code, error.message, self._loop.time()
-                )
-            )
+            now = self._loop.time()
+            self._apply_if_open(self._machine.audio_failed(action.utterance_id, error, now))
             return
         self._apply_if_open(self._machine.audio_loaded(action.utterance_id, pcm, self._loop.time()))
 
@@ -526,8 +531,7 @@ class LiveCall:
             loop = await self._services.assets.ambient_loop(sound, rate_hz)
         except GatewayError as error:
             # A call without its background is still a call.
-            fields = {"code": error.code, "message": error.message}
-            self._observe(self._loop.time(), "error", fields)
+            self._failed(error)
             return
         self._apply_if_open(self._machine.ambience(loop, self._loop.time()))
 
@@ -542,9 +546,7 @@ class LiveCall:
                 text = await self._words(action)
                 complete = False
         except SpeechError as error:
-            self._observe(
-                self._loop.time(), "error", {"code": error.code, "message": error.message}
-            )
+            self._failed(error)
             self._apply_if_open(
                 self._machine.recognise_failed(action.segment_id, error.code, self._loop.time())
             )
@@ -559,8 +561,7 @@ class LiveCall:
                 return await self._hearing.words(action.start_s, action.end_s)
             except SpeechError as error:
                 # The stretch itself is still here to be recognised.
-                fields = {"code": error.code, "message": error.message}
-                self._observe(self._loop.time(), "error", fields)
+                self._failed(error)
         recogniser = self._services.speech.recogniser
         return await recogniser.recognise(action.pcm, action.rate_hz, action.language)
 

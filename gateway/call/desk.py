@@ -16,6 +16,7 @@ from gateway.call.transcript import Transcript
 from gateway.call.turn import Turn
 from gateway.channels.base import ChannelCommand, Started
 from gateway.channels.capabilities import Capabilities
+from gateway.errors import GatewayError
 
 MAX_HELD = 256
 """Inputs kept for a runtime that is not open yet; more are refused with an error record."""
@@ -74,9 +75,13 @@ class Desk:
             },
         )
 
-    def error(self, code: str, message: str) -> None:
-        """Add an error to the timeline."""
-        self.record("error", {"code": code, "message": message})
+    def error(self, code: str, message: str, said: str = "") -> None:
+        """Add an error to the timeline. `said`: others' words about it, which no log repeats."""
+        self.record("error", {"code": code, "message": message, **({"said": said} if said else {})})
+
+    def failed(self, error: GatewayError) -> None:
+        """Add to the timeline what has failed around the engine."""
+        self.record("error", error.fields())
 
     def command(self, command: ChannelCommand) -> None:
         """Tell the platform."""

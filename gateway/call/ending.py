@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gateway.call.desk import Desk
+from gateway.channels.base import EndReason, Hangup, Transfer
+from gateway.channels.capabilities import TransferBy
+
 ESCALATION_MESSAGE = "ESCALATION_MESSAGE"
 PHONE_TRANSFER = "PHONE_GATEWAY_TRANSFER"
 AGENT_HANDOFF = "LIVE_AGENT_HANDOFF"
@@ -42,3 +46,23 @@ def read_wish(metadata: Mapping[str, Any]) -> Wish:
         target=target,
         message=message.strip() if isinstance(message, str) else "",
     )
+
+
+def grant(desk: Desk, metadata: Mapping[str, Any]) -> EndReason | None:
+    """Tell the platform to hang up or to hand the caller on; why the call ends by it.
+
+    None: the platform's REST interface is asked first, and its answer decides.
+    """
+    wish = read_wish(metadata)
+    reason = EndReason.COMPLETED
+    if wish.transfer:
+        by = desk.capabilities.transfer
+        target = "" if by is TransferBy.NONE else wish.target
+        desk.record("transfer", {"target": target, "metadata": dict(metadata)})
+        if by is not TransferBy.NONE:
+            desk.command(Transfer(target, metadata))
+            return None if by is TransferBy.REST else EndReason.TRANSFERRED
+        if wish.escalated:
+            reason = EndReason.TRANSFERRED
+    desk.command(Hangup(reason, metadata))
+    return reason

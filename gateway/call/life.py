@@ -15,6 +15,8 @@ class Life(Enum):
     TALKING = auto()
     DRAINING = auto()
     """The agent ended the session; what is queued is still heard."""
+    HANDING = auto()
+    """The platform's REST interface is asked to hand the caller on."""
     FAREWELL = auto()
     """The gateway itself speaks a last message."""
     LEAVING = auto()
@@ -38,6 +40,10 @@ class LifeEvent(Enum):
     """The gateway wants the call to end politely: shutdown or limit."""
     DRAINED = auto()
     """What had to be heard was heard, or its time is over."""
+    ASKED = auto()
+    """The platform was asked to hand the caller on; it has not answered yet."""
+    REFUSED = auto()
+    """It cannot, or will not."""
     CUT_OFF = auto()
     """End now."""
 
@@ -75,6 +81,14 @@ TRANSITIONS: dict[tuple[Life, LifeEvent], Life] = {
     (_S.DRAINING, _E.PARTED): _S.ENDED,
     (_S.DRAINING, _E.DISMISSED): _S.DRAINING,
     (_S.DRAINING, _E.DRAINED): _S.ENDED,
+    (_S.HANDING, _E.STARTED): _S.HANDING,
+    (_S.HANDING, _E.OPENED): _S.HANDING,
+    (_S.HANDING, _E.LOST): _S.HANDING,
+    (_S.HANDING, _E.END_SESSION): _S.HANDING,
+    # The platform takes the caller off our socket before it answers: that is no hang-up yet.
+    (_S.HANDING, _E.PARTED): _S.HANDING,
+    (_S.HANDING, _E.DISMISSED): _S.HANDING,
+    (_S.HANDING, _E.DRAINED): _S.ENDED,
     (_S.FAREWELL, _E.STARTED): _S.FAREWELL,
     (_S.FAREWELL, _E.OPENED): _S.FAREWELL,
     (_S.FAREWELL, _E.LOST): _S.FAREWELL,
@@ -89,6 +103,10 @@ TRANSITIONS: dict[tuple[Life, LifeEvent], Life] = {
     (_S.LEAVING, _E.PARTED): _S.LEAVING,
     (_S.LEAVING, _E.DISMISSED): _S.LEAVING,
     (_S.LEAVING, _E.DRAINED): _S.ENDED,
+    **{(state, _E.ASKED): state for state in Life},
+    (_S.DRAINING, _E.ASKED): _S.HANDING,
+    **{(state, _E.REFUSED): state for state in Life},
+    (_S.HANDING, _E.REFUSED): _S.FAREWELL,
     **{(_S.ENDED, event): _S.ENDED for event in LifeEvent},
     **{(state, _E.CUT_OFF): _S.ENDED for state in Life},
 }

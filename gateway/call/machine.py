@@ -15,7 +15,7 @@ from gateway.bidi import REMOTE_DISCONNECTED, SESSION_LANGUAGE, language_code
 from gateway.call import life
 from gateway.call.attending import Attending
 from gateway.call.desk import Desk
-from gateway.call.ending import read_wish
+from gateway.call.ending import grant, read_wish
 from gateway.call.events import (
     Action,
     CallEnded,
@@ -31,10 +31,9 @@ from gateway.call.events import (
 from gateway.call.far_end import FarEnd, FarEvent
 from gateway.call.life import Life, LifeEvent
 from gateway.call.listening import Listening
-from gateway.call.opening import open_runtime
+from gateway.call.opening import open_runtime, playout_of
 from gateway.call.output_log import OutputLog
 from gateway.call.pace import Pace
-from gateway.call.playout import Playout
 from gateway.call.profile import CallProfile
 from gateway.call.speaking import Speaking, TurnOutput
 from gateway.call.transcript import Transcript
@@ -50,10 +49,10 @@ from gateway.channels.base import (
     Started,
     TextIn,
     ToolResponsesIn,
-    Transfer,
     VariablesIn,
 )
-from gateway.channels.capabilities import Capabilities, ClearBy, Marks, TransferBy
+from gateway.channels.capabilities import Capabilities
+from gateway.errors import GatewayError, RuntimeFailure
 
 FAREWELL_WAIT_S = 5.0
 """Longest wait for the speech of the gateway's own last message."""
@@ -61,6 +60,8 @@ END_GRACE_S = 0.5
 """Wait for late outputs of a turn that the end of the session overtook."""
 END_OUTPUTS_S = 10.0
 """Longest stretch of such outputs; a runtime that never falls silent is not waited for."""
+START_TIMEOUT = RuntimeFailure("runtime.start_timeout", "the runtime has not answered in time")
+TURN_TIMEOUT = RuntimeFailure("runtime.turn_timeout", "the runtime does not go on with its turn")
 
 
 class CallMachine:
@@ -86,6 +87,8 @@ class CallMachine:
         self._log = OutputLog(self._desk)
         self._reason = EndReason.COMPLETED
         self._metadata: Mapping[str, Any] = {}
+        self._left: EndReason | None = None
+        """How the caller left our socket while the platform was asked to hand them on."""
 
     # ---- what is known of the call
 
@@ -137,7 +140,7 @@ class CallMachine:
             return self._done()
         desk.capabilities = capabilities or desk.capabilities
         self._step(LifeEvent.STARTED)
-        profile, capabilities = desk.profile, desk.capabilities
+        profile = desk.profile
         desk.started = event
         desk.language = event.language or profile.language
         if profile.declares(profile.language_variable):
@@ -149,18 +152,7 @@ class CallMachine:
                 desk.listening.feed(pcm)
         self._early_audio.clear()
         if event.out_format is not None:
-            desk.playout = Playout(
-                event.out_format,
-                origin=desk.now,
-                lead_s=capabilities.lead_ms(profile.lead_ms) / 1000,
-                native_marks=capabilities.marks is Marks.NATIVE,
-                native_clear=capabilities.clear is ClearBy.NATIVE,
-                mark_grace_s=profile.mark_grace_s,
-                continuous=capabilities.continuous,
-                fade_ms=profile.fade_ms,
-                idle_marks=capabilities.marks is Marks.IDLE,
-                message_s=capabilities.min_message_ms / 1000,
-            )
+            desk.playout = playout_of(desk, event.out_format)
             if self._bed:
                 desk.playout.set_bed(self._bed, self._bed_whole_call)
         if event.in_format is not None:
@@ -170,13 +162,13 @@ class CallMachine:
         self._answer_owed = open_runtime(desk, event)
         return self._done()
 
-    def refused(self, event: Started, code: str, message: str, now: float) -> list[Action]:
+    def refused(self, event: Started, error: GatewayError, now: float) -> list[Action]:
         """A call that has started but may not go on: hang up at once, in the dialect's words."""
         desk = self._begin(now)
         if desk is not None:
             desk.started = event
             self._ensure_start()
-            desk.error(code, message)
+            desk.failed(error)
             self._step(LifeEvent.CUT_OFF)
             self._finish(EndReason.LIMIT, hang_up=True)
         return self._done()
@@ -199,7 +191,8 @@ class CallMachine:
             case ToolResponsesIn(items) if desk.conversing:
                 desk.say_tool_responses(items)
             case PlatformFault(code, message):
-                desk.error("platform.fault", f"the platform reports {code}: {message}"[:300])
+                said = f"{code}: {message}"[:300]
+                desk.error("platform.fault", "the platform reports an error", said)
             case Ended(reason):
                 self._part(reason)
             case _ if isinstance(event, FarEvent):
@@ -366,18 +359,18 @@ class CallMachine:
                 self._farewell_by = desk.now + FAREWELL_WAIT_S
                 self._speaking.farewell(wish.message)
 
-    def runtime_lost(self, code: str, message: str, now: float) -> list[Action]:
+    def runtime_lost(self, error: GatewayError, now: float) -> list[Action]:
         """The runtime failed or went away: the caller hears the fallback, then hangs up."""
         if self._begin(now) is not None:
-            self._lose(code, message)
+            self._lose(error)
         return self._done()
 
-    def _lose(self, code: str, message: str) -> None:
+    def _lose(self, error: GatewayError) -> None:
         desk = self._desk
         was = desk.life
         self._step(LifeEvent.LOST)
         if desk.life is Life.FAREWELL and was is not Life.FAREWELL:
-            desk.error(code, message)
+            desk.failed(error)
             self._say_farewell(desk.profile.fallback_message, EndReason.ERROR)
         elif desk.life is Life.ENDED:
             self._finish(self._reason)
@@ -401,10 +394,10 @@ class CallMachine:
             self._speaking.finish_speech(utterance_id)
         return self._done()
 
-    def speech_failed(self, utterance_id: int, code: str, message: str, now: float) -> list[Action]:
+    def speech_failed(self, utterance_id: int, error: GatewayError, now: float) -> list[Action]:
         """An utterance cannot be synthesised (further)."""
         if self._begin(now) is not None:
-            self._speaking.fail_speech(utterance_id, code, message)
+            self._speaking.fail_speech(utterance_id, error)
         return self._done()
 
     def audio_loaded(self, utterance_id: int, pcm: Pcm, now: float) -> list[Action]:
@@ -413,10 +406,10 @@ class CallMachine:
             self._speaking.add_file(utterance_id, pcm)
         return self._done()
 
-    def audio_failed(self, utterance_id: int, code: str, message: str, now: float) -> list[Action]:
+    def audio_failed(self, utterance_id: int, error: GatewayError, now: float) -> list[Action]:
         """A file cannot be fetched or decoded."""
         if self._begin(now) is not None:
-            self._speaking.fail_file(utterance_id, code, message)
+            self._speaking.fail_file(utterance_id, error)
         return self._done()
 
     def ambience(self, pcm_loop: Pcm, now: float) -> list[Action]:
@@ -450,11 +443,11 @@ class CallMachine:
             return
         if self._answer_by is not None and now >= self._answer_by:
             self._answer_by = None
-            self._lose("runtime.start_timeout", "the runtime has not answered in time")
+            self._lose(START_TIMEOUT)
         elif self._limit_at is not None and now >= self._limit_at:
             self._dismiss(desk.profile.limit_message, EndReason.LIMIT)
         elif desk.turn.timed_out(now):
-            self._lose("runtime.turn_timeout", "the runtime does not go on with its turn")
+            self._lose(TURN_TIMEOUT)
 
     def _drain(self) -> None:
         """Hang up once everything that had to be heard was heard."""
@@ -489,7 +482,8 @@ class CallMachine:
         """End the call now, without further words."""
         desk = self._begin(now)
         if desk is not None:
-            gone = desk.life is Life.LEAVING
+            # A caller who is being handed on must not lose the new leg.
+            gone = desk.life in (Life.LEAVING, Life.HANDING)
             self._ensure_start()
             self._step(LifeEvent.CUT_OFF)
             self._finish(reason, hang_up=not gone)
@@ -526,6 +520,8 @@ class CallMachine:
         self._step(LifeEvent.PARTED)
         if desk.life is Life.ENDED:
             self._finish(reason)
+        elif desk.life is Life.HANDING:
+            self._left = reason
         elif was is not Life.LEAVING:
             self._reason = reason
             self._answer_by = None
@@ -536,32 +532,37 @@ class CallMachine:
     def _drained(self) -> None:
         desk = self._desk
         was = desk.life
-        self._step(LifeEvent.DRAINED)
-        if desk.life is not Life.ENDED:
-            return
         if was is Life.DRAINING:
-            self._grant_wish()
-        else:
+            self._speaking.forget()
+            reason = grant(desk, self._metadata)
+            if reason is None:
+                self._end_by = None
+                self._step(LifeEvent.ASKED)
+                return
+            self._reason = reason
+        self._step(LifeEvent.DRAINED)
+        if desk.life is Life.ENDED:
             self._finish(self._reason, hang_up=was is Life.FAREWELL)
 
-    def _grant_wish(self) -> None:
-        """Hang up or hand over as the agent's metadata say."""
-        desk, metadata = self._desk, self._metadata
-        wish = read_wish(metadata)
-        reason = EndReason.COMPLETED
-        self._speaking.forget()
-        if wish.transfer:
-            able = desk.capabilities.transfer is not TransferBy.NONE
-            target = wish.target if able else ""
-            desk.record("transfer", {"target": target, "metadata": dict(metadata)})
-            if able or wish.escalated:
-                reason = EndReason.TRANSFERRED
-            if able:
-                desk.command(Transfer(target, metadata))
-                self._finish(reason)
-                return
-        desk.command(Hangup(reason, metadata))
-        self._finish(reason)
+    def handed_on(self, now: float) -> list[Action]:
+        """The platform, asked by REST, has handed the caller on."""
+        if self._begin(now) is not None and self._desk.life is Life.HANDING:
+            self._step(LifeEvent.DRAINED)
+            self._finish(EndReason.TRANSFERRED)
+        return self._done()
+
+    def not_handed_on(self, error: GatewayError, now: float) -> list[Action]:
+        """It has not: a caller who is still here hears the fallback, then it hangs up."""
+        desk = self._begin(now)
+        if desk is not None and desk.life is Life.HANDING:
+            desk.failed(error)
+            if self._left is None:
+                self._step(LifeEvent.REFUSED)
+                self._say_farewell(desk.profile.fallback_message, EndReason.ERROR)
+            else:
+                self._step(LifeEvent.DRAINED)
+                self._finish(self._left)
+        return self._done()
 
     def _finish(self, reason: EndReason, *, hang_up: bool = False) -> None:
         desk = self._desk

@@ -36,6 +36,7 @@ from gateway.channels.base import (
     TurnCompleted,
 )
 from gateway.channels.capabilities import DtmfOut
+from gateway.errors import AssetError, GatewayError
 
 KEY_MS = 100
 KEY_GAP_MS = 80
@@ -314,11 +315,11 @@ class Speaking:
         if utterance is not None and not utterance.finished:
             utterance.finish()
 
-    def fail_speech(self, utterance_id: int, code: str, message: str) -> None:
+    def fail_speech(self, utterance_id: int, error: GatewayError) -> None:
         """An utterance cannot be spoken (further): what is there plays, the turn goes on."""
         utterance = self._find(utterance_id)
         if utterance is not None and not utterance.finished:
-            self._desk.error(code, message)
+            self._desk.failed(error)
             self._fail(utterance)
 
     def add_file(self, utterance_id: int, pcm: Pcm) -> None:
@@ -327,17 +328,17 @@ class Speaking:
         if utterance is None or playout is None or utterance.finished:
             return
         if not pcm:
-            self.fail_file(utterance_id, "asset.empty", "the file holds no audio")
+            self.fail_file(utterance_id, AssetError("asset.empty", "the file holds no audio"))
         elif self._fits(utterance, pcm):
             utterance.append(utterance.text, playout.shaped(utterance, pcm))
             utterance.finish()
 
-    def fail_file(self, utterance_id: int, code: str, message: str) -> None:
+    def fail_file(self, utterance_id: int, error: GatewayError) -> None:
         """A file cannot be played: its transcript is spoken, or it is skipped."""
         utterance = self._find(utterance_id)
         if utterance is None or utterance.finished:
             return
-        self._desk.error(code, message)
+        self._desk.failed(error)
         if utterance.text:
             self._desk.out.append(Synthesize(utterance.id, utterance.text, self._desk.language))
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeGuard
 
 import structlog
 
@@ -26,6 +26,7 @@ from gateway.channels.capabilities import Capabilities, DtmfOut, EndOut, Transfe
 from gateway.channels.dialect import CallRef
 from gateway.channels.outbox import Outbox, needs_outbox
 from gateway.errors import ProtocolError, RestError
+from gateway.platforms.rest import UNABLE
 from gateway.platforms.terms import Terms
 
 PEER_CLOSE_S: Final = 3.0
@@ -79,7 +80,7 @@ class PlatformLine:
         self._outbox: Outbox | None = None
         self._ref = CallRef("")
         self._capabilities = self.capabilities
-        self._last: Hangup | Transfer | None = None
+        self._last: Hangup | None = None
         """What the REST interface is asked before the codec's last words."""
         self._peer_closes = False
         self._peer_gone = asyncio.Event()
@@ -148,9 +149,7 @@ class PlatformLine:
         able = self._capabilities
         if isinstance(command, SendDtmf) and able.dtmf_out is DtmfOut.REST:
             self._spawn(self._press(command.digits), "press-keys")
-        elif (isinstance(command, Hangup) and able.end_out is EndOut.REST) or (
-            isinstance(command, Transfer) and able.transfer is TransferBy.REST
-        ):
+        elif isinstance(command, Hangup) and able.end_out is EndOut.REST:
             self._last = command
         else:
             self._say(command)
@@ -168,7 +167,26 @@ class PlatformLine:
         try:
             await control.send_dtmf(self._ref, digits)
         except RestError as error:
-            log.warning("platform.keys_failed", code=error.code)
+            log.warning("platform.keys_failed", **error.fields())
+
+    def asks_to_hand_on(self, command: ChannelCommand) -> TypeGuard[Transfer]:
+        """Whether this is a transfer that `hand_on` asks the REST interface for."""
+        return isinstance(command, Transfer) and self._capabilities.transfer is TransferBy.REST
+
+    async def hand_on(self, command: Transfer) -> None:
+        """Have the REST interface hand the call on, then say the codec's last words.
+
+        Raises RestError where it does not; the call still stands then, as far as is known.
+        """
+        control = self._terms.control
+        assert control is not None
+        try:
+            await control.transfer(self._ref, command.target, command.metadata)
+        except RestError as error:
+            # Without a target the platform goes on by itself once the socket closes.
+            if command.target or error.code != UNABLE:
+                raise
+        self._say(command)
 
     # ---- the end
 
@@ -202,7 +220,7 @@ class PlatformLine:
         """The last words: by REST, then the codec's; then the peer may close first. Bounded."""
         last, self._last = self._last, None
         if last is not None:
-            await self._by_rest(last)
+            await self._hang_up()
             self._say(last)
         if self._peer_closes and not self.gone:
             try:
@@ -212,16 +230,13 @@ class PlatformLine:
                 log.info("platform.did_not_close", seconds=PEER_CLOSE_S)
         self.close(1000, reason.value)
 
-    async def _by_rest(self, last: Hangup | Transfer) -> None:
+    async def _hang_up(self) -> None:
         control = self._terms.control
         assert control is not None
         if not self._ref.call_id:
             # This socket never was the call's.
             return
         try:
-            if isinstance(last, Transfer):
-                await control.transfer(self._ref, last.target, last.metadata)
-            else:
-                await control.hangup(self._ref)
+            await control.hangup(self._ref)
         except RestError as error:
-            log.warning("platform.rest_failed", code=error.code, what=type(last).__name__.lower())
+            log.warning("platform.hangup_failed", **error.fields())

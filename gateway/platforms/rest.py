@@ -38,6 +38,14 @@ MAX_ANSWER_BYTES: Final = 1 << 16
 TOKEN_MARGIN_S: Final = 30.0
 MAX_PENDING: Final = 1000
 """Requests at once; one more fails at once, since the platform does not keep up."""
+UNABLE: Final = "rest.unable"
+"""Code where the platform has no words for what is wanted."""
+
+REFUSED: Final = {
+    401: "check account and secret",
+    403: "these credentials may not do this",
+}
+"""By status: what helps."""
 
 log = structlog.get_logger()
 
@@ -67,17 +75,22 @@ class _NoTokenYet(Exception):
 
 
 class RestControl:
-    """One platform's calls, by its REST interface. `aclose` once at the end."""
+    """One platform's calls, by its REST interface. `aclose` once at the end.
+
+    `section`: the settings that hold its credentials, for whoever reads an error.
+    """
 
     def __init__(
         self,
         words: RestWords,
+        section: str = "platforms",
         *,
         timeout_s: float = TIMEOUT_S,
         deadline_s: float = DEADLINE_S,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._words = words
+        self._section = section
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         self._deadline_s = deadline_s
         self._wall_clock = wall_clock
@@ -116,19 +129,22 @@ class RestControl:
 
     async def _perform(self, requests: Sequence[RestRequest], what: str) -> None:
         if not requests:
-            raise RestError("rest.unable", f"this platform has no way to {what} such a call")
+            message = f"this platform has no way to {what} such a call"
+            raise self._error(UNABLE, message, "its page says what that needs")
         if len(self._running) >= MAX_PENDING:
-            raise RestError("rest.busy", "too many requests wait for the platform")
+            raise self._error("rest.busy", "too many requests wait for the platform")
         task = asyncio.get_running_loop().create_task(self._all(requests), name=f"rest:{what}")
         self._running.add(task)
-        task.add_done_callback(self._settle)
-        await asyncio.shield(task)
+        task.add_done_callback(self._running.discard)
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            # Who asked is gone and cannot tell how it went.
+            task.add_done_callback(_tell)
+            raise
 
-    def _settle(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            # Who asked may not be there any more to see it.
-            log.warning("rest.failed", code=getattr(error, "code", "internal.rest"))
+    def _error(self, code: str, message: str, hint: str = "") -> RestError:
+        return RestError(code, message, where=self._section, hint=hint or None)
 
     async def _all(self, requests: Sequence[RestRequest]) -> None:
         try:
@@ -136,15 +152,14 @@ class RestControl:
                 for request in requests:
                     await self._one(request)
         except TimeoutError:
-            raise RestError("rest.timeout", "the platform does not answer in time") from None
+            raise self._error("rest.timeout", "the platform does not answer in time") from None
         except RestError:
             raise
         except Exception as error:
             # Whatever it is, a call must come to its end.
             log.exception("rest.fault")
-            raise RestError(
-                "internal.rest", f"the request failed here: {type(error).__name__}"
-            ) from None
+            message = f"the request failed here: {type(error).__name__}"
+            raise self._error("internal.rest", message) from None
 
     async def _one(self, request: RestRequest) -> None:
         pause_s = PAUSE_S
@@ -153,16 +168,16 @@ class RestControl:
                 again = await self._attempt(request, last=attempt == ATTEMPTS)
             except _NoTokenYet as error:
                 if attempt == ATTEMPTS:
-                    raise RestError("rest.token", str(error)) from None
+                    raise self._error("rest.token", str(error)) from None
                 again = error.wait_s
             except aiohttp.ClientConnectorError as error:
                 # Nothing was sent, so it may always be repeated.
                 if attempt == ATTEMPTS:
-                    raise _unreachable(error) from None
+                    raise self._unreachable(str(error)) from None
                 again = pause_s
             except (aiohttp.ClientError, TimeoutError) as error:
                 if attempt == ATTEMPTS or not request.repeatable:
-                    raise _unreachable(error) from None
+                    raise self._unreachable(type(error).__name__) from None
                 again = pause_s
             if again is None:
                 return
@@ -199,7 +214,11 @@ class RestControl:
             busy = status == 429 or (status >= 500 and request.repeatable)
             if (busy or stale) and not last:
                 return _retry_after(response.headers.get("Retry-After", ""))
-            raise RestError("rest.refused", f"the platform answered {status}")
+            hint = REFUSED.get(status, "")
+            raise self._error("rest.refused", f"the platform answered {status}", hint)
+
+    def _unreachable(self, why: str) -> RestError:
+        return self._error("rest.unreachable", f"the platform cannot be reached: {why}")
 
     def _http(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -237,18 +256,21 @@ class RestControl:
                 self._token = str(answer["access_token"])
                 lifetime_s = float(answer.get("expires_in", 300))
             except (ValueError, KeyError, TypeError):
-                raise RestError(
-                    "rest.token", f"the platform gave no token (status {response.status})"
+                raise self._error(
+                    "rest.token",
+                    f"the platform gave no token (status {response.status})",
+                    REFUSED.get(response.status, ""),
                 ) from None
         self._token_until_s = now_s + max(0.0, lifetime_s - TOKEN_MARGIN_S)
 
 
+def _tell(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and isinstance(error := task.exception(), RestError):
+        log.warning("rest.failed", **error.fields())
+
+
 def _basic(user: str, password: str) -> str:
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
-
-
-def _unreachable(error: BaseException) -> RestError:
-    return RestError("rest.unreachable", f"the platform cannot be reached: {type(error).__name__}")
 
 
 def _retry_after(value: str) -> float:

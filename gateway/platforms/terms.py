@@ -11,6 +11,7 @@ from gateway.call.profile import CallProfile
 from gateway.channels.base import Started
 from gateway.channels.capabilities import Capabilities
 from gateway.channels.dialects import DIALECTS
+from gateway.errors import AdmissionError
 from gateway.platform_settings import PlatformsSettings
 from gateway.platforms.rest import CallControl, RestControl
 
@@ -49,6 +50,16 @@ class Terms:
         return replace(event, custom=self.named(event.custom), config=config)
 
 
+def full_account(retry_after_s: int | None = None) -> AdmissionError:
+    """The refusal of a call whose account has no line left."""
+    return AdmissionError(
+        "admission.account",
+        "this account has all the calls that it may have",
+        retry_after_s=retry_after_s,
+        hint="platforms.NAME.max_calls_per_account is the limit",
+    )
+
+
 class Accounts:
     """Calls at once of each account of a platform."""
 
@@ -80,7 +91,7 @@ def rest_controls(platforms: PlatformsSettings) -> dict[str, RestControl]:
         settings = entry.settings(platforms)
         words = entry.rest(settings) if entry.rest is not None and settings.enabled else None
         if words is not None:
-            controls[name] = RestControl(words)
+            controls[name] = RestControl(words, f"platforms.{name}")
     return controls
 
 

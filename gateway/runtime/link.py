@@ -59,8 +59,12 @@ class WebsocketLink:
                 return cls(await unix_connect(path, "ws://runtime/", **options))
             return cls(await connect(url, **options))
         except (OSError, InvalidHandshake, InvalidURI, TimeoutError) as error:
+            # The address may hold a key, and an invalid one is repeated by its error.
+            why = "its address is invalid" if isinstance(error, InvalidURI) else str(error)
             raise RuntimeFailure(
-                "runtime.unreachable", f"cannot reach the agent runtime: {error}", where=url
+                "runtime.unreachable",
+                f"cannot reach the agent runtime: {why or type(error).__name__}",
+                where="runtime.url",
             ) from None
 
     async def send(self, message: Mapping[str, Any]) -> None:

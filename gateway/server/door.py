@@ -13,7 +13,7 @@ import picows
 from gateway.channels.dialect import Dialect, Opening, Outgoing, Proof, Request
 from gateway.config import Settings
 from gateway.errors import AdmissionError, GatewayError
-from gateway.platforms.terms import Accounts
+from gateway.platforms.terms import Accounts, full_account
 from gateway.server.admission import Admission
 from gateway.server.auth import Caller, Gate, public_origin
 from gateway.server.contract import MakeCall
@@ -125,12 +125,7 @@ class MediaDoor:
         """Whether an account may have one more call now. Raises AdmissionError (503)."""
         limit = dialect.settings(self._settings.platforms).max_calls_per_account
         if self._accounts.full(dialect.name, account, limit):
-            raise AdmissionError(
-                "admission.account",
-                "this account has all the calls that it may have",
-                status=503,
-                retry_after_s=self._settings.server.retry_after_s,
-            )
+            raise full_account(self._settings.server.retry_after_s)
 
     async def connect(
         self, dialect: Dialect[Any], outgoing: Outgoing, request: Request, address: str

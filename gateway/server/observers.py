@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
@@ -12,6 +12,9 @@ from gateway.server.metrics import Metrics
 from gateway.server.timelines import Timelines
 
 log = structlog.get_logger()
+
+_TOLD: Final = ("code", "message", "where", "hint")
+"""Of an error: our own words. What others `said` of it may hold a caller's."""
 
 
 class CallObservers:
@@ -29,9 +32,9 @@ class CallObservers:
         if kind == "barge_in":
             self.metrics.barge_in(str(fields.get("by", "")))
         elif kind == "error":
-            code = str(fields.get("code", ""))
-            self.metrics.error(code)
-            log.warning("call.error", call_id=call_id, code=code)
+            self.metrics.error(str(fields.get("code", "")))
+            told = {name: fields[name] for name in _TOLD if name in fields}
+            log.warning("call.error", call_id=call_id, **told)
         elif kind == "call_started":
             log.info("call.started", call_id=call_id)
 

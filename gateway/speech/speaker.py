@@ -45,7 +45,7 @@ class SpeechSink(Protocol):
         """No more sentences."""
         ...
 
-    def speech_failed(self, utterance_id: int, code: str, message: str, now: float) -> list[Action]:
+    def speech_failed(self, utterance_id: int, error: SpeechError, now: float) -> list[Action]:
         """The utterance cannot be spoken (further)."""
         ...
 
@@ -119,7 +119,7 @@ class Speaker:
                         apply(self._sink.speech_audio(utterance_id, text, pcm, now(), True))
                 apply(self._sink.speech_audio(utterance_id, text, b"", now()))
         except SpeechError as error:
-            apply(self._sink.speech_failed(utterance_id, error.code, error.message, now()))
+            apply(self._sink.speech_failed(utterance_id, error, now()))
         else:
             apply(self._sink.speech_finished(utterance_id, now()))
 

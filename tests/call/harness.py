@@ -33,6 +33,7 @@ from gateway.channels.base import (
     Started,
 )
 from gateway.channels.capabilities import Capabilities, ClearBy, Marks
+from gateway.errors import AssetError, SpeechError
 
 TICK_S = 0.02
 WINDOW_S = 0.032
@@ -261,7 +262,9 @@ class Line:
         if self.tts_fails:
             self.later(
                 self.tts_s,
-                lambda: self.machine.speech_failed(number, "speech.failed", "no voice", self.now),
+                lambda: self.machine.speech_failed(
+                    number, SpeechError("speech.failed", "no voice"), self.now
+                ),
             )
             return
         sentences = [s.strip() + "." for s in action.text.split(".") if s.strip()]
@@ -288,7 +291,10 @@ class Line:
         number = action.utterance_id
         file = self.files.get(action.uri)
         if isinstance(file, str):
-            self.later(0.0, lambda: self.machine.audio_failed(number, file, "no file", self.now))
+            self.later(
+                0.0,
+                lambda: self.machine.audio_failed(number, AssetError(file, "no file"), self.now),
+            )
         elif file is not None:
             self.later(0.0, lambda: self.machine.audio_loaded(number, file, self.now))
 

@@ -18,11 +18,14 @@ from gateway.channels.base import (
     Transfer,
 )
 from gateway.channels.capabilities import Capabilities, TransferBy
+from gateway.errors import AssetError, RestError, RuntimeFailure, SpeechError
 from tests.call.harness import NATIVE, Line, tone
 
 GOODBYE = "Thank you for calling us today. Goodbye."
 PHONE = {"params": {"PHONE_GATEWAY_TRANSFER": {"phoneNumber": "+15550123"}}}
 ABLE = Capabilities(dialect="test", transfer=TransferBy.MESSAGE)
+BY_REST = Capabilities(dialect="test", transfer=TransferBy.REST)
+REFUSED = RestError("rest.refused", "no", hint="pay")
 
 
 def ending(capabilities: Capabilities = NATIVE, **metadata: object) -> Line:
@@ -117,7 +120,7 @@ def test_a_turn_that_never_completes_does_not_hold_up_the_end() -> None:
 
 def test_a_runtime_that_closes_after_its_end_changes_nothing() -> None:
     line = ending()
-    line.do(line.machine.runtime_lost("runtime.closed", "closed", line.now))
+    line.do(line.machine.runtime_lost(RuntimeFailure("runtime.closed", "closed"), line.now))
     line.until(lambda: line.machine.ended)
     assert not line.find("error")
     assert line.one("call_ended").fields["reason"] == "completed"
@@ -134,6 +137,69 @@ def test_a_number_to_dial_becomes_a_transfer_where_the_dialect_can() -> None:
     assert line.one("transfer").fields == {"target": "+15550123", "metadata": PHONE}
     assert line.one("call_ended").fields["reason"] == "transferred"
     assert line.one("transfer").t >= line.one("utterance_ended", id=2).t
+
+
+# ---- … by REST, whose answer decides
+
+
+def asking() -> Line:
+    """The platform has been asked to hand the caller on."""
+    line = ending(BY_REST, **PHONE)
+    line.until(lambda: bool(line.sent(Transfer)))
+    return line
+
+
+def test_a_transfer_by_rest_has_not_happened_before_the_platform_says_so() -> None:
+    line = asking()
+    line.run(5.0)
+    assert not line.machine.ended
+    assert not line.sent(Hangup)
+    line.do(line.machine.handed_on(line.now))
+    assert line.one("call_ended").fields["reason"] == "transferred"
+    assert line.sent(Transfer) == [Transfer("+15550123", PHONE)]
+    assert not line.sent(Hangup)
+    line.check()
+
+
+def test_a_caller_who_was_not_handed_on_hears_the_fallback() -> None:
+    line = asking()
+    line.do(line.machine.not_handed_on(REFUSED, line.now))
+    assert line.one("error").fields == {"code": "rest.refused", "message": "no", "hint": "pay"}
+    line.until(lambda: line.machine.ended)
+    (fallback,) = line.find("utterance_ended")[-1:]
+    assert fallback.fields["heard_text"] == CallProfile().fallback_message
+    assert line.one("call_ended").fields["reason"] == "error"
+    assert line.sent(Hangup) == [Hangup(EndReason.ERROR)]
+    line.check()
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_platform_that_takes_the_caller_off_before_it_answers(refused: bool) -> None:
+    line = asking()
+    line.do(line.machine.channel(Ended(), line.now))
+    assert not line.machine.ended
+    machine, now = line.machine, line.now
+    line.do(machine.not_handed_on(REFUSED, now) if refused else machine.handed_on(now))
+    ended = line.one("call_ended").fields["reason"]
+    assert ended == ("remote_hangup" if refused else "transferred")
+    assert not line.sent(Hangup)
+    line.check()
+
+
+def test_nobody_hangs_up_on_a_caller_who_is_being_handed_on() -> None:
+    line = asking()
+    line.do(line.machine.shutdown("Goodbye.", line.now))
+    line.do(line.machine.end(EndReason.SHUTDOWN, line.now))
+    assert line.one("call_ended").fields["reason"] == "shutdown"
+    assert not line.sent(Hangup)
+    assert line.machine.handed_on(line.now) == []
+
+
+def test_an_answer_that_was_not_waited_for_changes_nothing() -> None:
+    line = Line(capabilities=BY_REST).greeted()
+    assert not line.machine.handed_on(line.now)
+    assert not line.machine.not_handed_on(REFUSED, line.now)
+    assert line.machine.conversing
 
 
 def test_an_escalation_or_hand_off_without_number_is_a_transfer_too() -> None:
@@ -274,7 +340,7 @@ def test_after_a_farewell_has_begun_nothing_else_is_said_or_heard() -> None:
     line.text("Too late.", 2)
     line.speak(0.3, "hello")
     line.run(0.5)
-    line.do(line.machine.runtime_lost("runtime.closed", "gone", line.now))
+    line.do(line.machine.runtime_lost(RuntimeFailure("runtime.closed", "gone"), line.now))
     line.until(lambda: line.machine.ended)
     assert not line.find("utterance_queued", text="Too late.")
     assert not line.inputs
@@ -305,13 +371,15 @@ def test_after_the_end_every_method_returns_nothing() -> None:
     assert machine.channel(Ended(), now) == []
     assert machine.runtime_opened(now) == []
     assert machine.runtime(RuntimeEndSession({}), now) == []
-    assert machine.runtime_lost("a", "b", now) == []
+    assert machine.runtime_lost(RuntimeFailure("a", "b"), now) == []
     assert machine.speech_audio(1, "x", b"\0\0", now) == []
     assert machine.speech_finished(1, now) == []
-    assert machine.speech_failed(1, "a", "b", now) == []
+    assert machine.speech_failed(1, SpeechError("a", "b"), now) == []
     assert machine.audio_loaded(1, b"\0\0", now) == []
-    assert machine.audio_failed(1, "a", "b", now) == []
+    assert machine.audio_failed(1, AssetError("a", "b"), now) == []
     assert machine.ambience(b"\0\0", now) == []
+    assert machine.handed_on(now) == []
+    assert machine.not_handed_on(REFUSED, now) == []
     assert machine.transport_lost(now) == []
     assert machine.shutdown("x", now) == []
     assert machine.end(EndReason.ERROR, now) == []

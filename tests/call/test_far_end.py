@@ -213,7 +213,8 @@ def test_a_fault_of_the_platform_is_recorded_and_the_call_goes_on() -> None:
     tell(line, PlatformFault("429", "rate limit exceeded"))
     fault = line.one("error").fields
     assert fault["code"] == "platform.fault"
-    assert "429" in fault["message"]
+    assert fault["said"] == "429: rate limit exceeded"
+    assert "429" not in fault["message"], "which goes to the log"
     assert not line.find("call_ended")
 
 

@@ -8,6 +8,7 @@ from gateway.call.events import Recognise, Synthesize
 from gateway.call.listening import LATE_WORDS_S, MISSED_S
 from gateway.call.profile import BargeIn, CallProfile
 from gateway.channels.base import Started, VariablesIn
+from gateway.errors import SpeechError
 from tests.call.harness import LINEAR_8K, Line, tone
 
 
@@ -189,7 +190,7 @@ def test_a_sentence_that_broke_off_never_counts_as_heard_whole() -> None:
     line = Line().greeted()
     number = said(line)
     streamed(line, number, TEXT, 3.5, more=True)
-    line.do(line.machine.speech_failed(number, "speech.unavailable", "gone", line.now))
+    line.do(line.machine.speech_failed(number, SpeechError("speech.unavailable", "gone"), line.now))
     line.until(lambda: line.quiet)
     ended = line.one("utterance_ended", id=number).fields
     assert ended["heard_s"] == 3.5

@@ -18,6 +18,7 @@ from gateway.call.events import (
 from gateway.call.machine import CallMachine
 from gateway.call.profile import BargeIn, CallProfile, ProtectedKeys
 from gateway.channels.base import Ended, EndReason, MarkReached, TextIn
+from gateway.errors import RuntimeFailure
 from tests.call.harness import EMULATED, NATIVE, Line, Platform, tone, value_of
 
 SENTENCES = ["Yes.", "One moment please.", "This is a longer sentence of the agent."]
@@ -195,7 +196,7 @@ ENDINGS: list[Callable[[Line], list[Action]]] = [
     lambda line: line.machine.channel(Ended(), line.now),
     lambda line: line.machine.transport_lost(line.now),
     lambda line: line.machine.runtime(RuntimeEndSession({"session_escalated": True}), line.now),
-    lambda line: line.machine.runtime_lost("runtime.closed", "gone", line.now),
+    lambda line: line.machine.runtime_lost(RuntimeFailure("runtime.closed", "gone"), line.now),
     lambda line: line.machine.shutdown("Closing.", line.now),
     lambda line: line.machine.end(EndReason.ERROR, line.now),
 ]

@@ -25,6 +25,7 @@ from gateway.channels.base import (
     VariablesIn,
 )
 from gateway.channels.capabilities import Capabilities, ClearBy
+from gateway.errors import RuntimeFailure
 from tests.call.harness import EMULATED, LINEAR_8K, Line, tone
 
 CLIENT = Capabilities(
@@ -157,7 +158,7 @@ def test_typing_in_a_text_session() -> None:
 
 def test_the_fallback_of_a_text_session_is_read() -> None:
     line = Line(capabilities=CLIENT, start=TEXT_ONLY).run(0.1)
-    line.do(line.machine.runtime_lost("runtime.closed", "gone", line.now))
+    line.do(line.machine.runtime_lost(RuntimeFailure("runtime.closed", "gone"), line.now))
     line.run(0.04)
     assert line.machine.ended
     assert line.sent(AgentText)[0].text == line.profile.fallback_message

@@ -20,6 +20,7 @@ from gateway.call.profile import CallProfile
 from gateway.call.utterance import Utterance
 from gateway.channels.base import MarkReached, SendMark, Started
 from gateway.channels.capabilities import Capabilities, Marks
+from gateway.errors import SpeechError
 from tests.call.harness import (
     EMULATED,
     LINEAR_8K,
@@ -281,7 +282,7 @@ def test_speech_that_fails_half_way_plays_what_there_is() -> None:
     line.tts_silent = True
     line.say("One. Two.", 1)
     line.do(line.machine.speech_audio(1, "One.", tone(1, 0.2), line.now))
-    line.do(line.machine.speech_failed(1, "speech.failed", "broke", line.now))
+    line.do(line.machine.speech_failed(1, SpeechError("speech.failed", "broke"), line.now))
     line.run(1.0)
     ended = line.one("utterance_ended").fields
     assert (ended["reason"], ended["heard_text"], ended["heard_s"]) == ("failed", "One.", 0.2)

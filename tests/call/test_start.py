@@ -13,6 +13,7 @@ from gateway.channels.base import (
     VariablesIn,
 )
 from gateway.channels.capabilities import Capabilities
+from gateway.errors import RuntimeFailure
 from tests.call.harness import EMULATED, LINEAR_8K, Line, tone
 
 
@@ -113,7 +114,7 @@ def test_a_fallback_that_never_comes_hangs_up_after_five_seconds() -> None:
 
 def test_a_runtime_lost_in_mid_call_makes_the_caller_hear_the_fallback() -> None:
     line = Line().greeted()
-    line.do(line.machine.runtime_lost("runtime.closed", "gone", line.now))
+    line.do(line.machine.runtime_lost(RuntimeFailure("runtime.closed", "gone"), line.now))
     line.until(lambda: line.machine.ended)
     assert line.one("error").fields == {"code": "runtime.closed", "message": "gone"}
     assert line.find("utterance_ended")[-1].fields["heard_text"] == line.profile.fallback_message

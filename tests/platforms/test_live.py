@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Subprotocol
@@ -299,18 +300,72 @@ async def test_a_caller_who_hung_up_is_not_hung_up_again(
         assert not server.asked
 
 
-async def test_a_rest_interface_that_fails_leaves_the_close(
+async def test_a_transfer_that_rest_refuses_is_no_transfer(
     twilio_api: tuple[RestServer, Terms],
 ) -> None:
     server, terms = twilio_api
     server.will(401)
+    with capture_logs() as lines:
+        async with live({"twilio": terms}) as running:
+            async with dial(running, await media_path(running.gateway)) as client:
+                await twilio_call(running, client)
+                running.agents[0].end(**NUMBER)
+                await words(client)
+                assert client.close_code == 1000
+            assert running.ends("CA1") == ["error"]
+            told = running.timeline("CA1")
+    heard = [line["heard_text"] for line in told if line["kind"] == "utterance_ended"]
+    assert heard == [CallProfile().fallback_message]
+    assert [asked.form.get("Status") for asked in server.asked] == [None, "completed"]
+    (line,) = [line for line in lines if line.get("code", "").startswith("rest.")]
+    assert line["event"] == "call.error"
+    assert line["message"] == "the platform answered 401"
+    assert (line["where"], line["hint"]) == ("platforms", "check account and secret")
+    assert "15550123" not in str(lines)
+
+
+async def test_a_platform_that_takes_the_caller_before_it_answers_has_handed_them_on(
+    twilio_api: tuple[RestServer, Terms],
+) -> None:
+    server, terms = twilio_api
+    server.hold = asyncio.Event()
     async with live({"twilio": terms}) as running:
         async with dial(running, await media_path(running.gateway)) as client:
             await twilio_call(running, client)
             running.agents[0].end(**NUMBER)
+            await server.arrived.wait()
+            await client.send(json.dumps({"event": "stop", "streamSid": "MZ1"}))
+        server.hold.set()
+        await until(lambda: running.ends("CA1") == ["transferred"])
+    assert len(server.asked) == 1
+
+
+async def test_a_hand_over_to_nobody_in_particular_is_the_close(
+    twilio_api: tuple[RestServer, Terms],
+) -> None:
+    server, terms = twilio_api
+    async with live({"twilio": terms}) as running:
+        async with dial(running, await media_path(running.gateway)) as client:
+            await twilio_call(running, client)
+            running.agents[0].end(session_escalated=True)
             await words(client)
             assert client.close_code == 1000
         assert running.ends("CA1") == ["transferred"]
+    assert not server.asked, "the verbs behind the stream go on"
+
+
+async def test_a_hang_up_that_fails_is_one_line(twilio_api: tuple[RestServer, Terms]) -> None:
+    server, terms = twilio_api
+    server.will(403)
+    with capture_logs() as lines:
+        async with live({"twilio": terms}) as running:
+            async with dial(running, await media_path(running.gateway)) as client:
+                await twilio_call(running, client)
+                running.agents[0].end()
+                await words(client)
+            assert running.ends("CA1") == ["completed"]
+    (line,) = [line for line in lines if line["log_level"] == "warning"]
+    assert (line["event"], line["code"]) == ("platform.hangup_failed", "rest.refused")
 
 
 async def test_without_credentials_a_twilio_call_ends_by_its_close() -> None:

@@ -19,6 +19,7 @@ from gateway.call.events import (
 from gateway.call.profile import CallProfile
 from gateway.channels.base import Ended, Started
 from gateway.channels.capabilities import Capabilities
+from gateway.errors import RuntimeFailure
 from tests.call.harness import LINEAR_8K, Line
 from tests.call.rules.outcome import Outcome, told
 from tests.call.rules.row import (
@@ -108,7 +109,7 @@ class RuleLine(Line):
     def _output(self, output: Output, turn: int | None) -> list[events.Action]:
         made = self.turns.runtime(output, turn)
         if made is None:
-            return self.machine.runtime_lost("runtime.lost", "gone", self.now)
+            return self.machine.runtime_lost(RuntimeFailure("runtime.lost", "gone"), self.now)
         return self.machine.runtime(made, self.now)
 
     def give(self, outputs: Sequence[Output], turn: int | None) -> None:
