@@ -22,6 +22,7 @@ from pydantic_settings import (
 
 from gateway.errors import ConfigError
 from gateway.platform_settings import Origin, PlatformsSettings
+from gateway.wrong_settings import wrong_settings
 
 
 class Section(BaseModel):
@@ -34,24 +35,34 @@ class ServerSettings(Section):
     """The listening port and its limits."""
 
     host: str = "127.0.0.1"
+    """Address to bind; 0.0.0.0 for all, which needs a proof (`auth`, `platforms`)."""
     port: int = Field(8080, ge=0, le=65535)
+    """0: any that is free."""
     tls_cert: Path | None = None
+    """Certificate chain (PEM); without it the port speaks plain HTTP."""
     tls_key: Path | None = None
+    """Its private key (PEM)."""
     public_origin: Origin | None = None
     """`https://voice.example.com`: what platforms see; signatures and TwiML are built from it."""
     head_timeout_s: float = Field(5.0, gt=0)
     """Time for a client to send its request head."""
     max_head_bytes: int = Field(16384, ge=1024)
+    """Longest request head."""
     max_body_bytes: int = Field(1 << 20, ge=1024)
+    """Longest body of a webhook."""
     start_message_timeout_s: float = Field(10.0, gt=0)
     """Time from the upgrade to the message that starts the call."""
     send_buffer_bytes: int = Field(1 << 20, ge=4096)
     """Unsent bytes after which a peer counts as not reading, and its call ends; a single message
     above it is left out."""
     max_calls: int = Field(500, ge=1)
+    """Calls at once; more are refused with 503."""
     max_calls_per_source: int = Field(500, ge=1)
+    """The same for calls of one address."""
     max_messages_per_s: int = Field(500, ge=1)
+    """Messages of one socket; a platform that sends more loses its call."""
     retry_after_s: int = Field(5, ge=1)
+    """What a refused platform is told to wait."""
     finished_call_s: float = Field(10.0, ge=0)
     """How long after a call's end another socket for the same call is refused: platforms retry
     after a hang-up. What opens one again on purpose within that time needs a smaller number."""
@@ -71,9 +82,11 @@ class AuthSettings(Section):
     media_secret: SecretStr | None = None
     """Key of the one-use media tokens; default: random at each start."""
     media_token_s: float = Field(60.0, gt=0)
+    """Time from a webhook's answer to the socket that it opens."""
     none: bool = False
     """True: no proof is asked (loopback only, unless allow_open is set as well)."""
     allow_open: bool = False
+    """True, beside `none`: anybody who can reach the port may call."""
     trusted_proxies: list[str] = []
     """Addresses or networks (`10.0.0.0/8`) of proxies whose header fields are believed."""
     client_cert_header: str = ""
@@ -86,6 +99,7 @@ class CallSettings(Section):
     """Defaults of every call; see `gateway.call.profile`."""
 
     lead_ms: int = Field(100, ge=20, le=2000)
+    """Audio sent ahead of the clock, against hiccups of the network; dialects bound it."""
     barge_in: Literal["vad", "words", "both", "dtmf", "off"] = "both"
     """What interrupts the agent: voice, recognised words, either of them, only keys, nothing.
     Keys do in all but the last."""
@@ -114,13 +128,21 @@ class CallSettings(Section):
     """Session variable whose value, a code such as `de-DE`, is the language of the conversation:
     from the next utterance on, voice and recogniser follow it."""
     dtmf_finish_digit: str = "#"
+    """Key that ends an entry."""
     dtmf_timeout_s: float = Field(3.0, gt=0)
+    """Wait for a further key; then the entry is complete."""
     dtmf_max_digits: int = Field(32, ge=1)
+    """Length at which an entry is complete."""
     drain_s: float = Field(30.0, gt=0)
+    """Longest wait at the end of a call for what must still be heard."""
     max_call_s: float = Field(3600.0, gt=0)
+    """Longest call; then it hears a goodbye."""
     vad_start: float = Field(0.5, gt=0, lt=1)
+    """Probability from which on sound counts as speech."""
     vad_stop: float = Field(0.35, gt=0, lt=1)
+    """Probability below which speech counts as over."""
     pause_s: float = Field(0.2, gt=0)
+    """Silence after which the turn detector is asked."""
     end_silence_s: float = Field(0.7, gt=0)
     """Silence that ends the caller's turn, whatever the turn detector says."""
     number_silence_s: float = Field(1.5, gt=0)
@@ -128,7 +150,9 @@ class CallSettings(Section):
     faint_words: bool = True
     """Ask the recogniser also about short sounds that voice activity does not take for speech."""
     fallback_message: str = "Sorry, something went wrong. Please call again later."
+    """What the caller hears where the agent fails."""
     shutdown_message: str = "This service is closing now. Please call again later. Goodbye."
+    """What running calls hear where the server stops."""
 
 
 class GoogleSpeechSettings(Section):
@@ -167,10 +191,13 @@ class SpeechSettings(Section):
     stt: Literal["auto", "moonshine", "none", "google"] = "auto"
     """`google` has the best offline recogniser behind it, for when the service fails."""
     vad: Literal["auto", "silero", "energy"] = "auto"
+    """What tells speech from noise."""
     turn: Literal["auto", "smart-turn", "silence"] = "auto"
+    """What tells that the caller has finished."""
     processes: int = Field(1, ge=1)
     """Worker processes for synthesis and recognition."""
     timeout_s: float = Field(20.0, gt=0)
+    """Longest wait for a sentence or for the words of a stretch."""
     queue_size: int = Field(256, ge=1)
     """Jobs waiting for a worker; more are refused (speech.busy)."""
     cache_bytes: int = Field(16 << 20, ge=0)
@@ -182,19 +209,26 @@ class SpeechSettings(Section):
     """The sentences unused for longest leave the folder beyond this size."""
     google: GoogleSpeechSettings = GoogleSpeechSettings()
     seed: int = 0
+    """For voices that vary: the same seed speaks the same."""
 
 
 class AssetSettings(Section):
     """Where audio files may come from, and how large they may be."""
 
     max_bytes: int = Field(20 << 20, ge=1024)
+    """Largest audio file."""
     max_seconds: float = Field(600.0, gt=0)
+    """Longest audio file."""
     timeout_s: float = Field(10.0, gt=0)
+    """For the whole of a fetch."""
     cache_bytes: int = Field(256 << 20, ge=0)
+    """Decoded files kept for the next call that plays them."""
     cache_s: float = Field(3600.0, ge=0)
     """Age after which a cached remote file is fetched again."""
     allow_private_addresses: bool = False
+    """True: files may come from this network too, not only from the open internet."""
     allow_http: bool = False
+    """True: also without TLS."""
     allowed_hosts: list[str] = []
     """If set, only these hosts (exact, or `*.example.com`) and buckets (`gs://bucket`)."""
     gcs_endpoint: str | None = None
@@ -202,6 +236,7 @@ class AssetSettings(Section):
     ca_file: Path | None = None
     """Certificate authorities (PEM) trusted for https:// besides the system's."""
     workers: int = Field(4, ge=1)
+    """Threads that fetch and decode."""
 
 
 class RecordSettings(Section):
@@ -224,6 +259,7 @@ class RecordSettings(Section):
     retry_s: float = Field(5.0, gt=0)
     """First wait after a failed delivery; doubled each time up to `retry_max_s`."""
     retry_max_s: float = Field(300.0, gt=0)
+    """Longest wait between deliveries."""
     upload_timeout_s: float = Field(60.0, gt=0)
     """Bound on one attempt to deliver one file."""
     shutdown_s: float = Field(5.0, ge=0)
@@ -231,13 +267,17 @@ class RecordSettings(Section):
     bigquery: bool = False
     """Allow the app's `bigqueryExportSettings` (extra `google`)."""
     bigquery_table: str = "voice_gateway_turns"
+    """Table in the app's dataset."""
     bigquery_endpoint: str | None = None
+    """Another address of the service, for tests and private networks."""
     cloud_logging: bool = False
     """Allow the app's `cloudLoggingSettings` (extra `google`): the words of calls go to the log."""
     cloud_logging_project: str | None = None
     """Default: the project of the credentials."""
     cloud_logging_name: str = "voice-gateway-conversations"
+    """Name of the log."""
     cloud_logging_endpoint: str | None = None
+    """Another address of the service, for tests and private networks."""
 
 
 class GoogleRuntimeSettings(Section):
@@ -256,6 +296,7 @@ class GoogleRuntimeSettings(Section):
     """Scheme and host, such as `wss://ces.googleapis.com`; default: CES_API_ENDPOINT, then that.
     Without TLS only on this machine."""
     api_version: Literal["v1", "v1beta"] = "v1"
+    """Version of the service's interface."""
     quota_project: str = Field("", pattern=r"^[a-z0-9.:-]*$")
     """Project that quota is counted for; default: that of the credentials, where they name one."""
     routing_header: bool = False
@@ -303,12 +344,19 @@ class RuntimeSettings(Section):
     audio_chunk_ms: int = Field(60, ge=40, le=120)
     """Length of the pieces in which it is given the caller's audio."""
     processes: int = Field(1, ge=1)
+    """Processes that run the agent; calls spread over them."""
     start_timeout_s: float = Field(10.0, gt=0)
+    """Wait for the agent's first answer; then the caller hears the fallback."""
     turn_timeout_s: float = Field(60.0, gt=0)
+    """Longest silence of the agent in a turn."""
     tool_timeout_s: float = Field(30.0, gt=0)
+    """For a tool that the turn waits for."""
     async_tool_timeout_s: float = Field(60.0, gt=0)
+    """For a tool beside the conversation."""
     callback_timeout_s: float = Field(10.0, gt=0)
+    """For one callback."""
     max_steps: int = Field(10, ge=1)
+    """Answers of the model within one turn, tool calls among them."""
     diagnostics: bool = False
     """True: the last output of each turn tells what the agent did in it (`diagnosticInfo`)."""
     memory_mb: int = Field(2048, ge=128)
@@ -337,6 +385,7 @@ class ModelSettings(Section):
     """Base URL of the service: `http://127.0.0.1:11434/v1`; for `gemini` only where it is not
     Google's own."""
     api_key: SecretStr | None = None
+    """Key of the service."""
     project: str = ""
     """Google Cloud project: Gemini on Vertex AI with the machine's credentials, not with a key."""
     location: str = "global"
@@ -411,7 +460,9 @@ class LogSettings(Section):
     """Structured logs."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
+    """What is less is not written."""
     format: Literal["auto", "json", "console"] = "auto"
+    """`auto`: for people on a terminal, else JSON."""
     app_output: bool = False
     """True: what app code prints and logs is written out; it may hold the caller's words.
     False: only how many lines it wrote."""
@@ -512,7 +563,7 @@ def load(
                 hint="give the path of a YAML file; config/ has samples",
             ) from None
         except yaml.YAMLError as error:
-            raise ConfigError("config.yaml", f"not YAML: {error}", where=str(file)) from None
+            raise _not_yaml(file, error) from None
         if content is not None and not isinstance(content, dict):
             raise ConfigError("config.shape", "settings are not a mapping", where=str(file))
         merged = content or {}
@@ -522,14 +573,17 @@ def load(
     try:
         return Settings.model_validate(merged)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        wrong = "no such setting" if first["type"] == "extra_forbidden" else first["msg"]
-        others = error.error_count() - 1
-        more = f"{others} more {'is' if others == 1 else 'are'} wrong; " if others else ""
         raise ConfigError(
             "config.value",
-            f"{key}: {wrong}",
+            "; ".join(wrong_settings(Settings, error)),
             where=str(file) if file else "settings",
-            hint=f"{more}every key stands with its meaning in gateway/config.py",
+            hint="every setting stands with its meaning in docs/settings.md",
         ) from None
+
+
+def _not_yaml(file: Path, error: yaml.YAMLError) -> ConfigError:
+    # The parser's own text shows the lines around, which may hold a secret.
+    mark = getattr(error, "problem_mark", None)
+    place = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark is not None else str(file)
+    problem = getattr(error, "problem", None) or type(error).__name__
+    return ConfigError("config.yaml", f"not YAML: {problem}", where=place)

@@ -48,8 +48,9 @@ class PlatformSettings(BaseModel):
     auth_tokens: list[SecretStr] = []
     """Secrets that sign what the platform asks, or bearer tokens that it sends; any one fits."""
     username: str = ""
+    """HTTP Basic credentials that the platform sends: who."""
     password: SecretStr | None = None
-    """HTTP Basic credentials that the platform sends."""
+    """HTTP Basic credentials that the platform sends: the proof."""
 
     # ---- REST: hang-up, transfer and keys
     account: str = ""
@@ -149,7 +150,8 @@ class GenesysSettings(PlatformSettings):
 class VonageSettings(PlatformSettings):
     """Vonage. `auth_tokens` are signature secrets of the account.
 
-    `account` is the application's id and `api_secret` its private key (PEM): both open REST.
+    `account` is the application's id: tokens of others are refused. With `api_secret`, its private
+    key (PEM), it opens REST.
     """
 
     rate_hz: Literal[8000, 16000, 24000] = 16000

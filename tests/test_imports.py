@@ -15,6 +15,7 @@ COMMON = {
     "bidi",
     "background",
     "sentences",
+    "wrong_settings",
     "__init__",
 }
 RING_1 = {"audio", "call", "channels"}

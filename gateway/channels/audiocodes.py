@@ -382,4 +382,5 @@ DIALECT: Final = Dialect(
     settings=lambda platforms: platforms.audiocodes,
     routes=(MediaRoute("/audiocodes/bot", Proof.PLATFORM),),
     proof=AuthorizationProof,
+    secrets="auth_tokens",
 )

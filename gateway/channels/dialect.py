@@ -255,6 +255,10 @@ class Dialect(Generic[S]):
     routes: tuple[MediaRoute, ...]
     webhooks: tuple[Webhook[S], ...] = ()
     proof: Callable[[S], PlatformProof] | None = None
+    secrets: str = "username and password, or auth_tokens"
+    """Which of its settings make the proof, for hints."""
+    proof_keys: frozenset[str] = frozenset()
+    """REST credentials that the proof reads, too: they mean something without the others."""
     rest: Callable[[S], RestWords | None] | None = None
     """Its REST interface; None where the settings hold no credentials for it."""
     account: Callable[[Request], str] = lambda _: ""

@@ -425,5 +425,6 @@ DIALECT: Final = Dialect(
         MediaRoute("/genesys/audiohook/{connector}", Proof.PLATFORM),
     ),
     proof=GenesysProof,
+    secrets="clients",
     account=lambda request: request.header("audiohook-organization-id"),
 )

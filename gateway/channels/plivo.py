@@ -299,6 +299,7 @@ DIALECT: Final = Dialect(
         Webhook(plivo_rest.TRANSFER, transfer),
     ),
     proof=PlivoProof,
+    secrets="auth_tokens",
     rest=plivo_rest.rest,
     account=account,
 )

@@ -241,6 +241,7 @@ DIALECT: Final = Dialect(
         Webhook(signalwire_rest.TRANSFER, transfer),
     ),
     proof=SignalWireProof,
+    secrets="auth_tokens",
     rest=signalwire_rest.rest,
     account=account,
 )

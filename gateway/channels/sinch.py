@@ -246,6 +246,7 @@ DIALECT: Final = Dialect(
     ),
     webhooks=(Webhook("/sinch/voice", answer),),
     proof=SinchProof,
+    secrets="api_key and api_secret",
     rest=sinch_rest.rest,
     account=account,
 )

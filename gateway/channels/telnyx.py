@@ -316,6 +316,7 @@ DIALECT: Final = Dialect(
         Webhook("/telnyx/call-control", call_control),
     ),
     proof=TelnyxProof,
+    secrets="public_keys and auth_tokens",
     rest=telnyx_rest.rest,
     account=account,
 )

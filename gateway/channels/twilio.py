@@ -204,6 +204,7 @@ DIALECT: Final = Dialect(
     ),
     webhooks=(Webhook("/twilio/voice", answer),),
     proof=TwilioProof,
+    secrets="auth_tokens",
     rest=twilio_rest.rest,
     account=account,
 )

@@ -246,6 +246,8 @@ DIALECT: Final = Dialect(
         Webhook("/vonage/event", noted, methods=("GET", "POST")),
     ),
     proof=VonageProof,
+    secrets="auth_tokens",
+    proof_keys=frozenset({"account"}),
     rest=vonage_rest.rest,
     account=account,
 )

@@ -190,6 +190,10 @@ class Gate:
     def __init__(self, settings: Settings, tokens: MediaTokens) -> None:
         self._bearer = [token.get_secret_value().encode() for token in settings.auth.tokens]
         self._proofs = platform_proofs(settings)
+        self._secrets = {
+            entry.name: f"platforms.{entry.name}: {entry.secrets}"
+            for entry in served(settings.platforms)
+        }
         self._open = settings.auth.none and settings.auth.allow_open
         self._tokens = tokens
         self.proxies = Proxies(settings.auth)
@@ -215,7 +219,12 @@ class Gate:
         for token in self._bearer:
             sound |= hmac.compare_digest(token, offered)
         if not sound:
-            raise AuthError("auth.bearer", "the bearer token is not known here", status=401)
+            raise AuthError(
+                "auth.bearer",
+                "the bearer token is not known here",
+                status=401,
+                hint="check auth.tokens",
+            )
 
     def platform(self, dialect: str, caller: Caller, request: Request) -> None:
         """The platform's own proof; without its secrets, this machine only. Raises AuthError."""
@@ -223,9 +232,13 @@ class Gate:
             return
         proof = self._proofs.get(dialect)
         if proof is None:
-            self._local(caller, f"set the secrets of platforms.{dialect}; its page says which")
-        else:
+            self._local(caller, f"to let the platform in set {self._secrets[dialect]}")
+            return
+        try:
             proof.check(request, time.time())
+        except AuthError as error:
+            error.hint = error.hint or f"check {self._secrets[dialect]}"
+            raise
 
     def media_token(self, token: str, dialect: str) -> MediaClaim:
         """A media token, not used up yet. Raises AuthError."""

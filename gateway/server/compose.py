@@ -34,6 +34,7 @@ from gateway.runtime.profile import call_profile, runtime_audio
 from gateway.server.app import Gateway
 from gateway.server.auth import check_exposure
 from gateway.server.contract import Call, MediaTransport
+from gateway.server.credentials import check_credentials
 from gateway.server.metrics import Metrics
 from gateway.server.observers import CallObservers
 from gateway.server.timelines import Timelines
@@ -66,6 +67,7 @@ async def running(settings: Settings) -> AsyncIterator[Gateway]:
     Raises ConfigError, AppError, SpeechError or RuntimeFailure where it cannot start.
     """
     check_exposure(settings)
+    check_credentials(settings.platforms)
     loop = asyncio.get_running_loop()
     google = GoogleRuntime(settings) if settings.runtime.google.app else None
     path = settings.app or demo.APP_PATH

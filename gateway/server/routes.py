@@ -107,7 +107,10 @@ class Routes:
         found = self.match(path)
         if not isinstance(found.route.target, Media):
             raise HeadError(
-                HTTPStatus.BAD_REQUEST, "http.not_a_websocket", "this address is no websocket"
+                HTTPStatus.BAD_REQUEST,
+                "http.not_a_websocket",
+                "this address is no websocket",
+                hint="GET / lists the websockets",
             )
         return found, found.route.target
 

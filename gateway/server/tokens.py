@@ -51,19 +51,36 @@ class MediaTokens:
     def verify(self, token: str, dialect: str, now_s: float) -> MediaClaim:
         """What the token says, without using it up. Raises AuthError (403)."""
         claim = self._open(token)
-        if claim is None or claim.dialect != dialect:
-            raise AuthError("auth.token", "the media token is not genuine", status=403)
+        if claim is None:
+            raise AuthError(
+                "auth.token",
+                "the media token is not genuine",
+                status=403,
+                hint="connect to the address in the webhook's answer; behind several processes"
+                " set the same auth.media_secret for all",
+            )
+        if claim.dialect != dialect:
+            raise AuthError(
+                "auth.token",
+                f"the media token opens a socket of {claim.dialect}, not of {dialect}",
+                status=403,
+            )
         if now_s >= claim.expires_s:
-            raise AuthError("auth.token_expired", "the media token is too old", status=403)
+            raise AuthError(
+                "auth.token_expired",
+                "the media token is too old",
+                status=403,
+                hint="ask the webhook again; auth.media_token_s is how long one lives",
+            )
         self._forget(now_s)
         if claim.nonce in self._used:
-            raise AuthError("auth.token_used", "the media token was used before", status=403)
+            raise _used_before()
         return claim
 
     def use(self, claim: MediaClaim) -> None:
         """Use the token up. Raises AuthError (403) where it was used before."""
         if claim.nonce in self._used:
-            raise AuthError("auth.token_used", "the media token was used before", status=403)
+            raise _used_before()
         if len(self._used) >= MAX_USED:
             raise AuthError("auth.token_flood", "too many media tokens are in use", status=403)
         self._used[claim.nonce] = claim.expires_s
@@ -88,3 +105,12 @@ class MediaTokens:
             if expires_s > now_s:
                 break
             del self._used[nonce]
+
+
+def _used_before() -> AuthError:
+    return AuthError(
+        "auth.token_used",
+        "the media token was used before",
+        status=403,
+        hint="a token opens one socket; ask the webhook again",
+    )
