@@ -20,7 +20,7 @@ def status_of(error: GatewayError | HeadError) -> HTTPStatus:
 
 def headers_of(error: GatewayError | HeadError) -> dict[str, str]:
     """The header fields that belong to an error's status."""
-    headers: dict[str, str] = {}
+    headers = dict(error.headers) if isinstance(error, HeadError) else {}
     if isinstance(error, AdmissionError) and error.retry_after_s is not None:
         headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, AuthError) and error.status == HTTPStatus.UNAUTHORIZED:

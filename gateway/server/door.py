@@ -71,14 +71,9 @@ class MediaDoor:
         try:
             return self._open(head, address)
         except (GatewayError, HeadError) as error:
-            self._refusals.tell(error, self._route(head.path), address)
+            remote = self._gate.proxies.source(caller_of(head, address))
+            self._refusals.tell(error, remote, *self._routes.named(head.path))
             raise
-
-    def _route(self, path: str) -> str:
-        try:
-            return self._routes.media(path)[0].route.pattern
-        except HeadError:
-            return ""
 
     def _open(self, head: Head, address: str) -> MediaSocket:
         found, media = self._routes.media(head.path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import parse_qs
@@ -26,12 +27,22 @@ _LENGTH = re.compile(r"[0-9]{1,18}")
 class HeadError(Exception):
     """A request that is answered before any stack sees it."""
 
-    def __init__(self, status: HTTPStatus, code: str, message: str, *, hint: str = "") -> None:
+    def __init__(
+        self,
+        status: HTTPStatus,
+        code: str,
+        message: str,
+        *,
+        hint: str = "",
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.message = message
         self.hint = hint
+        self.headers = dict(headers or {})
+        """Fields that belong to the answer."""
 
 
 @dataclass(frozen=True, slots=True)

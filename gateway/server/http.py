@@ -28,7 +28,7 @@ from gateway.server.door import MediaDoor
 from gateway.server.head import HeadError
 from gateway.server.observers import CallObservers
 from gateway.server.refusals import Refusals
-from gateway.server.routes import Asked, Match, Media, Page, Routes, served
+from gateway.server.routes import Asked, Match, Media, Page, Routes, served, shown
 
 MAX_FORM_FIELDS: Final = 200
 TIMELINE_WAIT_S: Final = 10.0
@@ -100,34 +100,49 @@ class HttpPages:
 
     async def _dispatch(self, request: web.Request) -> web.StreamResponse:
         try:
-            found = self._routes.match(request.rel_url.raw_path)
-            target = found.route.target
-            if isinstance(target, Media):
-                raise HeadError(
-                    HTTPStatus.UPGRADE_REQUIRED,
-                    "http.websocket",
-                    "this address is a websocket",
-                    hint="connect with ws:// or wss://; GET / shows how",
-                )
-            if request.method not in found.route.methods:
-                refusal = HeadError(
-                    HTTPStatus.METHOD_NOT_ALLOWED, "http.method", "this address takes other methods"
-                )
-                return _answer(refusal, {"Allow": ", ".join(found.route.methods)})
-            if isinstance(target, Asked):
-                return await self._webhook(request, found, target)
-            return await self._pages[target](request, found)
+            return await self._answer(request)
         except (GatewayError, HeadError) as error:
+            self._tell(request, error)
             return _answer(error)
         except (web.HTTPException, asyncio.CancelledError, ConnectionError):
             raise
         except Exception:
-            log.exception("http.failed", page=request.rel_url.raw_path[:100])
+            log.exception("http.failed", page=shown(request.rel_url.raw_path))
             return _answer(
                 HeadError(
                     HTTPStatus.INTERNAL_SERVER_ERROR, "internal.http", "this request failed here"
                 )
             )
+
+    def _tell(self, request: web.Request, error: GatewayError | HeadError) -> None:
+        strays = error.code == "http.not_found" and not request.query_string
+        if strays and request.method in ("GET", "HEAD"):
+            # Browsers and scanners look around so; a platform that asks says something.
+            return
+        remote = self._gate.proxies.source(_caller(request))
+        self._refusals.tell(error, remote, *self._routes.named(request.rel_url.raw_path))
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        found = self._routes.match(request.rel_url.raw_path)
+        target = found.route.target
+        if isinstance(target, Media):
+            raise HeadError(
+                HTTPStatus.UPGRADE_REQUIRED,
+                "http.websocket",
+                "this address is a websocket",
+                hint="connect with ws:// or wss://; GET / shows how",
+            )
+        if request.method not in found.route.methods:
+            raise HeadError(
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                "http.method",
+                "this address takes other methods",
+                hint=f"use {' or '.join(found.route.methods)}",
+                headers={"Allow": ", ".join(found.route.methods)},
+            )
+        if isinstance(target, Asked):
+            return await self._webhook(request, found, target)
+        return await self._pages[target](request, found)
 
     async def _health(self, _request: web.Request, _found: Match) -> web.Response:
         return web.json_response({"status": "ok"})
@@ -213,13 +228,11 @@ class HttpPages:
             if answer.requests:
                 await self._ask_platform(dialect.name, answer.requests)
         except ProtocolError as error:
-            self._refusals.tell(error, found.route.pattern, request.remote or "")
+            field = f" ({error.where})" if error.where else ""
+            message = f"{error.message}{field}"
             raise HeadError(
-                HTTPStatus.BAD_REQUEST, error.code, error.message, hint=error.hint or ""
+                HTTPStatus.BAD_REQUEST, error.code, message, hint=error.hint or ""
             ) from None
-        except AdmissionError as error:
-            self._refusals.tell(error, found.route.pattern, request.remote or "")
-            raise
         return web.Response(body=answer.body, content_type=answer.content_type)
 
     async def _ask_platform(self, dialect: str, requests: Sequence[RestRequest]) -> None:
@@ -234,7 +247,9 @@ class HttpPages:
         try:
             await control.ask(requests)
         except RestError as error:
-            raise AdmissionError("admission.platform", error.message, status=502) from None
+            raise AdmissionError(
+                "admission.platform", error.message, status=502, where=error.where, hint=error.hint
+            ) from None
 
     async def _body(self, request: web.Request) -> bytes:
         try:
@@ -330,12 +345,12 @@ def _caller(request: web.Request) -> Caller:
     )
 
 
-def _answer(error: GatewayError | HeadError, headers: dict[str, str] | None = None) -> web.Response:
+def _answer(error: GatewayError | HeadError) -> web.Response:
     return web.Response(
         status=answers.status_of(error),
         body=answers.body_of(error),
         content_type="application/json",
-        headers={**answers.headers_of(error), **(headers or {})},
+        headers=answers.headers_of(error),
     )
 
 

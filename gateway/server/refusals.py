@@ -9,6 +9,7 @@ from typing import Final
 import structlog
 
 from gateway.errors import GatewayError
+from gateway.server.answers import status_of
 from gateway.server.head import HeadError
 from gateway.server.metrics import Metrics
 
@@ -28,8 +29,10 @@ class Refusals:
         self._lines = 0
         self._left_out = 0
 
-    def tell(self, error: GatewayError | HeadError, route: str, remote: str) -> None:
-        """One refusal. `route`: the pattern of the address; `remote`: who asked."""
+    def tell(
+        self, error: GatewayError | HeadError, remote: str, route: str, dialect: str = ""
+    ) -> None:
+        """One refusal. `remote`: who asked; `route`: the pattern of the address."""
         self._metrics.refused(error.code)
         second = int(self._clock())
         if second != self._second:
@@ -42,9 +45,11 @@ class Refusals:
         self._left_out = 0
         log.warning(
             "call.refused",
+            status=status_of(error).value,
             code=error.code,
             message=error.message,
             hint=error.hint or "",
+            dialect=dialect,
             route=route,
             remote=remote,
             **more,

@@ -59,6 +59,9 @@ class Match:
     values: Mapping[str, str] = field(default_factory=dict)
 
 
+MAX_PARTS: Final = 6
+_WORD: Final = re.compile(r"[A-Za-z_-]{1,24}")
+
 PAGES: Final = (
     Route("/", Page.ABOUT),
     Route("/healthz", Page.HEALTH),
@@ -102,6 +105,15 @@ class Routes:
             hint="GET / lists what is served",
         )
 
+    def named(self, path: str) -> tuple[str, str]:
+        """The pattern of a raw path and its dialect, as they may be logged."""
+        try:
+            route = self.match(path).route
+        except HeadError:
+            return shown(path), ""
+        target = route.target
+        return route.pattern, "" if isinstance(target, Page) else target.dialect.name
+
     def media(self, path: str) -> tuple[Match, Media]:
         """The websocket route of a path. Raises HeadError (404, or 400 for a page)."""
         found = self.match(path)
@@ -120,6 +132,14 @@ class Routes:
             if media.proof is Proof.TOKEN:
                 return media.pattern.replace("{token}", token)
         raise ValueError(f"{entry.name} has no route for media tokens")
+
+
+def shown(path: str) -> str:
+    """A path that is not ours as it may be logged: a token or a number in it is left out."""
+    parts = path.split("/", MAX_PARTS)
+    return "/".join(
+        part if not part or _WORD.fullmatch(part) else "…" for part in parts[:MAX_PARTS]
+    )
 
 
 def _compile(pattern: str) -> re.Pattern[str]:
