@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
 import signal
 import sys
 from pathlib import Path
@@ -13,8 +12,8 @@ from typing import Annotated, Any
 import typer
 import uvloop
 
-from gateway import __version__, config, demo
-from gateway.channels.ces import NATIVE
+from gateway import config
+from gateway.cli.banner import banner
 from gateway.config import Settings
 from gateway.server.app import check_port
 from gateway.server.compose import running
@@ -22,8 +21,6 @@ from gateway.server.logs import set_up
 
 SWITCH_INTERVAL_S = 1e-4
 """Short, so that a Python thread cannot hold the media loop up for long."""
-SCENARIO = "SCENARIO.yaml"
-"""In place of a scenario where none is known."""
 
 
 def serve(
@@ -87,48 +84,7 @@ async def _until(settings: Settings, up: asyncio.Event, stop: asyncio.Event) -> 
     print("voice-gateway: starting speech engines and agent runtime …", file=sys.stderr)
     async with running(settings) as gateway:
         up.set()
-        print(_greeting(settings, gateway.url), flush=True)
+        print(banner(settings, gateway.url), flush=True)
         await stop.wait()
         print("voice-gateway: ending calls …", file=sys.stderr)
     print("voice-gateway: bye", file=sys.stderr)
-
-
-def _greeting(settings: Settings, url: str) -> str:
-    wire = url.replace("http", "ws", 1)
-    app = _far(settings) or settings.app or "the demo app (an energy supplier's line)"
-    call = f"{_program()} call {url} {_scenario(settings)}"
-    return f"""\
-voice-gateway {__version__} serves {app}
-  {url}    what is here; /healthz /readyz /metrics
-Call it:
-  {call}
-  {call} --channel twilio
-  a CX Agent Studio client:
-    {wire}{NATIVE.format(version="v1", location="local")}
-  a Twilio number (through a tunnel): voice webhook POST /twilio/voice
-Ctrl-C ends it."""
-
-
-def _far(settings: Settings) -> str:
-    """Where calls are answered, if that is not here."""
-    return settings.runtime.google.app or settings.runtime.url or ""
-
-
-def _scenario(settings: Settings) -> str:
-    """A scenario that this app can pass: the demo's own says nothing about other apps."""
-    if settings.app is None:
-        return SCENARIO if _far(settings) else _shown(demo.SCENARIOS_PATH / "barge_in.yaml")
-    own = sorted((settings.app / "scenarios").glob("*.yaml"))
-    return _shown(own[0]) if own else SCENARIO
-
-
-def _program() -> str:
-    """The command as this person can type it."""
-    return "voice-gateway" if shutil.which("voice-gateway") else _shown(Path(sys.argv[0]))
-
-
-def _shown(path: Path) -> str:
-    """A path from the current folder where it lies below it."""
-    with contextlib.suppress(ValueError):
-        return str(path.resolve().relative_to(Path.cwd()))
-    return str(path)

@@ -88,6 +88,12 @@ def public_origin(settings: Settings, dialect: Dialect[Any]) -> str:
     return (own or settings.server.public_origin or "").rstrip("/")
 
 
+def shares_timelines(settings: Settings) -> bool:
+    """Whether the timelines of calls are served."""
+    share = settings.server.share_timeline
+    return is_loopback(settings.server.host) if share is None else share
+
+
 def platform_proofs(settings: Settings) -> dict[str, PlatformProof]:
     """The proofs of all enabled dialects that have credentials for theirs, by name."""
     proofs: dict[str, PlatformProof] = {}

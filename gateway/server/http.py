@@ -23,7 +23,7 @@ from gateway.errors import AdmissionError, GatewayError, ProtocolError, RestErro
 from gateway.platforms.rest import RestControl
 from gateway.server import answers
 from gateway.server.admission import Admission
-from gateway.server.auth import Caller, Gate, host_name, is_loopback, public_origin
+from gateway.server.auth import Caller, Gate, host_name, public_origin, shares_timelines
 from gateway.server.door import MediaDoor
 from gateway.server.head import HeadError
 from gateway.server.observers import CallObservers
@@ -81,8 +81,7 @@ class HttpPages:
         self._controls = controls
         self._ready = ready
         self._about = about
-        share = settings.server.share_timeline
-        self._share_timeline = is_loopback(settings.server.host) if share is None else share
+        self._share_timeline = shares_timelines(settings)
         self._pages: dict[Page, Handler] = {
             Page.ABOUT: self._about_page,
             Page.HEALTH: self._health,

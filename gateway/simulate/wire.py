@@ -19,12 +19,12 @@ from websockets.typing import Subprotocol
 
 from gateway.audio.formats import Pcm
 from gateway.config import Settings
-from gateway.errors import AdmissionError, ProtocolError, RuntimeFailure
+from gateway.errors import ProtocolError, RuntimeFailure
 from gateway.simulate.caller import FRAME_S, Caller
 from gateway.simulate.clips import ClipMaker, at_rate
 from gateway.simulate.judge import judge
 from gateway.simulate.platforms import call_id, platform, side
-from gateway.simulate.platforms.access import Access, Endpoint, unreachable
+from gateway.simulate.platforms.access import Access, Endpoint, refused, unreachable
 from gateway.simulate.platforms.base import Identity, Platform, Wire
 from gateway.simulate.result import CallLog, RunResult, at_one_rate
 from gateway.simulate.run import linger_s
@@ -60,7 +60,7 @@ async def call(
     clips = await ClipMaker(speech.synthesiser).clips(scenario, rate_hz)
     async with aiohttp.ClientSession() as http:
         endpoint = await side(dialect).find(access, identity, http)
-        connection = await _connect(endpoint)
+        connection = await _connect(endpoint, access.url)
         try:
             spoken = at_rate(clips, rate_hz, endpoint.platform.in_format.rate_hz)
             running = _WireCall(access, scenario, identity, endpoint.platform, spoken)
@@ -70,7 +70,7 @@ async def call(
     return RunResult(log, judge(log))
 
 
-async def _connect(endpoint: Endpoint) -> ClientConnection:
+async def _connect(endpoint: Endpoint, called: str) -> ClientConnection:
     try:
         return await connect(
             endpoint.url,
@@ -84,13 +84,11 @@ async def _connect(endpoint: Endpoint) -> ClientConnection:
             proxy=None,
         )
     except InvalidStatus as error:
-        status = error.response.status_code
-        body = (error.response.body or b"")[:200].decode("utf-8", "replace").strip()
-        raise AdmissionError(
-            "admission.refused", f"the call was refused: {status} {body}", status=status
+        raise refused(
+            "the socket", error.response.status_code, error.response.body or b""
         ) from None
     except (OSError, InvalidHandshake, InvalidURI, TimeoutError) as error:
-        raise unreachable(endpoint.url, error) from None
+        raise unreachable(endpoint.url, error, called) from None
 
 
 class _WireCall:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gateway.cli.serve import _greeting
+from gateway.cli.banner import banner
 from gateway.config import load
 from tests.agent.app.check.app import report
 
@@ -62,6 +62,6 @@ def test_a_port_that_is_taken_is_told_before_the_engines_load() -> None:
     ],
 )
 def test_the_first_lines_say_who_answers(settings: dict[str, Any], named: str) -> None:
-    first, *rest = _greeting(load(overrides=settings), "http://127.0.0.1:8080").splitlines()
+    first, *rest = banner(load(overrides=settings), "http://127.0.0.1:8080").splitlines()
     assert named in first
     assert any("barge_in.yaml" in line for line in rest) == (not settings)

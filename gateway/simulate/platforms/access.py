@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
+import orjson
 
 from gateway.channels.dialect import Request
 from gateway.errors import AdmissionError, RuntimeFailure, ScenarioError
@@ -15,6 +17,9 @@ from gateway.platform_settings import PlatformsSettings
 from gateway.simulate.platforms.base import Identity, Platform
 
 TIMEOUT_S = 10.0
+PROOF_HINT = (
+    "call proves itself with --secret and --key (the platform), --token (timelines, ces, raw)"
+)
 MAX_ANSWER_BYTES = 1 << 16
 
 
@@ -54,10 +59,12 @@ class Access:
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
     @property
-    def basic(self) -> dict[str, str]:
-        """`key` and `secret` as HTTP Basic credentials; empty without a secret."""
+    def credentials(self) -> dict[str, str]:
+        """`key` and `secret` as HTTP Basic credentials, a `secret` alone as a bearer token."""
         if not self.secret:
             return {}
+        if not self.key:
+            return {"Authorization": f"Bearer {self.secret}"}
         pair = base64.b64encode(f"{self.key}:{self.secret}".encode()).decode()
         return {"Authorization": f"Basic {pair}"}
 
@@ -98,6 +105,8 @@ class Side:
     """What a simulated upgrade says, for dialects that read its path, query or headers."""
     configured: Callable[[Identity, PlatformsSettings], Platform] | None = None
     """For simulated calls where the operator's settings have a counterpart on the far side."""
+    proof: str = "--key USERNAME --secret PASSWORD"
+    """What `voice-gateway call` is given where the server asks this platform for its proof."""
 
     def simulated(self, identity: Identity, platforms: PlatformsSettings) -> Platform:
         """The platform of a simulated call, set up as the operator's settings ask for."""
@@ -124,27 +133,43 @@ async def ask(
             answer = await response.content.read(MAX_ANSWER_BYTES)
             if response.status == 200:
                 return answer
-            raise AdmissionError(
-                "admission.refused",
-                f"the webhook answered {response.status}: {first_line(answer)}",
-                status=response.status,
-                where=url,
-            )
+            raise refused("the webhook", response.status, answer)
     except (TimeoutError, aiohttp.ClientError) as error:
         raise unreachable(url, error) from None
 
 
-def first_line(body: bytes) -> str:
+def first_line(body: bytes | bytearray) -> str:
     """The beginning of an answer, for a message."""
     return body[:200].decode("utf-8", "replace").strip().partition("\n")[0]
 
 
-def unreachable(url: str, error: BaseException) -> RuntimeFailure:
-    """The server could not be reached."""
+def refused(who: str, status: int, body: bytes | bytearray) -> AdmissionError:
+    """The server is there and says no; with its reason and its way out, where it gives them."""
+    message = f"{who} answered {status}: {first_line(body)}"
+    hint = PROOF_HINT if status in (401, 403) else None
+    with contextlib.suppress(orjson.JSONDecodeError, KeyError, TypeError):
+        told = orjson.loads(body)["error"]
+        message = f"{who} answered {status}: {told['code']}: {told['message']}"
+        hint = "; ".join(one for one in (told.get("hint"), hint) if one) or None
+    return AdmissionError("admission.refused", message, status=status, hint=hint)
+
+
+def unreachable(url: str, error: BaseException, called: str = "") -> RuntimeFailure:
+    """The server could not be reached at `url`; `called`: the address that led there."""
+    parts = urlsplit(url)
     words = str(error) or type(error).__name__
+    hint = "is it running? start one with: voice-gateway serve"
+    if "WRONG_VERSION_NUMBER" in words:
+        hint = "this port speaks plain HTTP: call http://…"
+    elif called and parts.netloc != urlsplit(called).netloc:
+        hint = (
+            f"{called} is there, but its answer leads to {parts.netloc}: set server.public_origin"
+            " to the address that is called, or call it by that name"
+        )
     return RuntimeFailure(
         "runtime.unreachable",
         f"cannot reach the server: {words}",
-        where=url,
-        hint="is it running? start one with: voice-gateway serve",
+        # A media address holds a token that opens a call.
+        where=f"{parts.scheme}://{parts.netloc}",
+        hint=hint,
     )

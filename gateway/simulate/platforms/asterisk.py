@@ -193,7 +193,7 @@ async def find(access: Access, identity: Identity, http: aiohttp.ClientSession) 
     """The address in `websocket_client.conf`, with its user and password."""
     # The call is in the query only so that a person sees it in a trace.
     url = access.websocket(f"{PATH}?call={quote(identity.call_id)}")
-    return Endpoint(url, AsteriskPlatform(identity), access.basic, ("media",))
+    return Endpoint(url, AsteriskPlatform(identity), access.credentials, ("media",))
 
 
 SIDE = Side(AsteriskPlatform, unique_id, find)

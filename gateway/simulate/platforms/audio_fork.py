@@ -175,7 +175,7 @@ class ForkPlatform:
 async def find(access: Access, identity: Identity, http: aiohttp.ClientSession) -> Endpoint:
     """The address that the dialplan gives, with the module's user and password."""
     return Endpoint(
-        access.websocket(PATH), ForkPlatform(identity), access.basic, ("audio.drachtio.org",)
+        access.websocket(PATH), ForkPlatform(identity), access.credentials, ("audio.drachtio.org",)
     )
 
 

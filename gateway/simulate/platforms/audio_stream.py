@@ -107,9 +107,7 @@ async def find(access: Access, identity: Identity, http: aiohttp.ClientSession) 
 
     It is user and password, or, without a user, a bearer token.
     """
-    bearer = {"Authorization": f"Bearer {access.secret}"} if access.secret else {}
-    headers = access.basic if access.key else bearer
-    return Endpoint(access.websocket(PATH), StreamPlatform(identity), headers)
+    return Endpoint(access.websocket(PATH), StreamPlatform(identity), access.credentials)
 
 
 def configured(identity: Identity, platforms: PlatformsSettings) -> StreamPlatform:

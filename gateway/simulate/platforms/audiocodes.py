@@ -232,4 +232,6 @@ def configured(identity: Identity, platforms: PlatformsSettings) -> AudioCodesPl
     return AudioCodesPlatform(identity, (platforms.audiocodes.media_format,))
 
 
-SIDE = Side(AudioCodesPlatform, conversation_id, find, configured=configured)
+SIDE = Side(
+    AudioCodesPlatform, conversation_id, find, configured=configured, proof="--secret AUTH_TOKEN"
+)

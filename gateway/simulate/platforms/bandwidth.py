@@ -155,7 +155,7 @@ async def find(access: Access, identity: Identity, http: aiohttp.ClientSession) 
         "from": identity.from_,
         "to": identity.to,
     }
-    headers = {"Content-Type": "application/json", **access.basic}
+    headers = {"Content-Type": "application/json", **access.credentials}
     answer = await ask(
         http, access.http("/bandwidth/voice"), body=orjson.dumps(told), headers=headers
     )

@@ -176,7 +176,7 @@ async def find(access: Access, identity: Identity, http: aiohttp.ClientSession) 
         "Direction": "incoming",
     }
     url = access.http(f"/exotel/voice?{urlencode(query)}")
-    answer = await ask(http, url, method="GET", headers=access.basic)
+    answer = await ask(http, url, method="GET", headers=access.credentials)
     try:
         told = orjson.loads(answer)
         socket = str(told["url"])

@@ -318,4 +318,6 @@ def upgrade(identity: Identity) -> Request:
     return Request(PATH, headers=told)
 
 
-SIDE = Side(GenesysPlatform, session_id, find, upgrade)
+SIDE = Side(
+    GenesysPlatform, session_id, find, upgrade, proof="--key API_KEY --secret CLIENT_SECRET"
+)

@@ -33,7 +33,7 @@ class InfobipPlatform(VonagePlatform):
 
 async def find(access: Access, identity: Identity, http: aiohttp.ClientSession) -> Endpoint:
     """The address as configured there, with Basic credentials."""
-    return Endpoint(access.websocket(PATH), InfobipPlatform(identity), access.basic)
+    return Endpoint(access.websocket(PATH), InfobipPlatform(identity), access.credentials)
 
 
 SIDE = Side(InfobipPlatform, call_uuid, find)

@@ -114,7 +114,7 @@ async def find(access: Access, identity: Identity, http: aiohttp.ClientSession) 
         "to": identity.to,
         "call_status": "trying",
     }
-    headers = {"Content-Type": "application/json", **access.basic}
+    headers = {"Content-Type": "application/json", **access.credentials}
     url = access.http("/jambonz/voice")
     answer = await ask(http, url, body=orjson.dumps(call), headers=headers)
     listen = listen_of(answer)

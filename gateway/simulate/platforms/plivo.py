@@ -221,4 +221,4 @@ def configured(identity: Identity, platforms: PlatformsSettings) -> PlivoPlatfor
     return PlivoPlatform(identity, None, format_of(platforms.plivo.content_type))
 
 
-SIDE = Side(PlivoPlatform, call_uuid, find, configured=configured)
+SIDE = Side(PlivoPlatform, call_uuid, find, configured=configured, proof="--secret AUTH_TOKEN")

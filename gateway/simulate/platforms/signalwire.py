@@ -207,4 +207,4 @@ async def find(access: Access, identity: Identity, http: aiohttp.ClientSession) 
     return Endpoint(stream.url, SignalWirePlatform(identity, stream.parameters, audio))
 
 
-SIDE = Side(SignalWirePlatform, call_uuid, find)
+SIDE = Side(SignalWirePlatform, call_uuid, find, proof="--secret SIGNING_KEY")

@@ -175,4 +175,6 @@ def configured(identity: Identity, platforms: PlatformsSettings) -> SinchPlatfor
     return SinchPlatform(identity, platforms.sinch.rate_hz)
 
 
-SIDE = Side(SinchPlatform, call_id, find, configured=configured)
+SIDE = Side(
+    SinchPlatform, call_id, find, configured=configured, proof="--key API_KEY --secret API_SECRET"
+)

@@ -208,4 +208,4 @@ async def find(access: Access, identity: Identity, http: aiohttp.ClientSession) 
     return Endpoint(stream.url, platform)
 
 
-SIDE = Side(TelnyxPlatform, call_control_id, find)
+SIDE = Side(TelnyxPlatform, call_control_id, find, proof="--secret PRIVATE_KEY")

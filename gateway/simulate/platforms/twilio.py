@@ -185,4 +185,4 @@ def _signature(url: str, form: Mapping[str, str], auth_token: str) -> str:
     return base64.b64encode(digest).decode()
 
 
-SIDE = Side(TwilioPlatform, call_sid, find)
+SIDE = Side(TwilioPlatform, call_sid, find, proof="--secret AUTH_TOKEN")

@@ -175,4 +175,4 @@ async def find(access: Access, identity: Identity, http: aiohttp.ClientSession) 
     return Endpoint(endpoint["uri"], VonagePlatform(identity, told, int(rate[1])))
 
 
-SIDE = Side(VonagePlatform, call_uuid, find)
+SIDE = Side(VonagePlatform, call_uuid, find, proof="--secret SIGNATURE_SECRET --key ACCOUNT")
