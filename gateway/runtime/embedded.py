@@ -25,6 +25,7 @@ import structlog
 
 from gateway.config import Settings
 from gateway.errors import AppError, ConfigError, GatewayError, RuntimeFailure
+from gateway.runtime.child import Child
 from gateway.runtime.link import RuntimeLink, WebsocketLink
 
 log = structlog.get_logger("gateway.runtime")
@@ -54,7 +55,7 @@ KEPT_ENVIRONMENT = (
 
 @dataclass(eq=False, slots=True)
 class _Process:
-    process: asyncio.subprocess.Process
+    process: Child
     socket: str
     sessions: int = 0
     retiring: bool = False
@@ -178,23 +179,11 @@ class EmbeddedRuntime:
         self._started += 1
         socket = os.path.join(self._folder, f"runtime-{self._started}.sock")
         environment = {k: v for k, v in os.environ.items() if k in KEPT_ENVIRONMENT}
-        child = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "gateway.agent.serve",
-            "--socket",
-            socket,
-            "--app",
-            str(self._app),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            env=environment,
-            limit=LINE_LIMIT,
-            start_new_session=True,
+        words = (
+            *(sys.executable, "-m", "gateway.agent.serve"),
+            *("--socket", socket, "--app", str(self._app)),
         )
-        assert child.stdin is not None
-        child.stdin.write(self._told())
-        child.stdin.close()
+        child = await Child.start(words, self._told(), environment, LINE_LIMIT)
         process = _Process(child, socket)
         try:
             async with asyncio.timeout(START_S):
@@ -247,10 +236,8 @@ class EmbeddedRuntime:
                 raise _as_told(event)
 
     async def _event(self, process: _Process) -> dict[str, Any] | None:
-        stdout = process.process.stdout
-        assert stdout is not None
         try:
-            line = await stdout.readline()
+            line = await process.process.stdout.readline()
         except ValueError:
             # A line longer than the limit cannot be ours.
             return {}
@@ -273,8 +260,7 @@ class EmbeddedRuntime:
                 if missed < MISSED_BEATS:
                     continue
                 log.error("runtime process hangs", pid=process.process.pid)
-                with contextlib.suppress(ProcessLookupError):
-                    process.process.kill()
+                process.process.kill()
                 break
             missed = 0
             if event is None:
@@ -300,6 +286,7 @@ class EmbeddedRuntime:
             for process in gone:
                 self._processes.remove(process)
                 _end_group(process)
+                process.process.close()
                 with contextlib.suppress(OSError):
                     os.unlink(process.socket)
             usable = sum(1 for p in self._processes if not p.retiring)
@@ -317,19 +304,18 @@ class EmbeddedRuntime:
 
     async def _stop(self, process: _Process) -> None:
         if process.alive:
-            with contextlib.suppress(ProcessLookupError):
-                process.process.terminate()
+            process.process.terminate()
             try:
                 async with asyncio.timeout(STOP_S):
                     await process.process.wait()
             except TimeoutError:
-                with contextlib.suppress(ProcessLookupError):
-                    process.process.kill()
+                process.process.kill()
                 await process.process.wait()
         _end_group(process)
         for task in process.watchers:
             task.cancel()
         await asyncio.gather(*process.watchers, return_exceptions=True)
+        process.process.close()
 
     async def aclose(self) -> None:
         """End all processes; bounded; may be called twice."""
