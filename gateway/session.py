@@ -309,6 +309,8 @@ class LiveCall:
             raise ProtocolError("protocol.audio", "audio in a call that declared none")
         if in_format.encoding is Encoding.LINEAR16:
             data = self._halves.process(data)
+        if self._machine.deaf:
+            data = in_format.silence[:1] * len(data)
         if self._recorder is not None:
             self._recorder.caller(data, now)
         self._machine.pace(len(data) // in_format.sample_bytes, now)

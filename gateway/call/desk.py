@@ -14,7 +14,7 @@ from gateway.call.playout import Playout
 from gateway.call.profile import CallProfile
 from gateway.call.transcript import Transcript
 from gateway.call.turn import Turn
-from gateway.channels.base import ChannelCommand, Started
+from gateway.channels.base import ChannelCommand, Listen, Started
 from gateway.channels.capabilities import Capabilities
 from gateway.errors import GatewayError
 
@@ -35,6 +35,8 @@ class Desk:
         self.language = profile.language
         self.on_hold = False
         """The platform holds the caller: silence means nothing."""
+        self.deaf = False
+        """The agent does not want to hear the caller: nothing of it is understood or kept."""
         self.playout: Playout | None = None
         self.listening: Listening | None = None
         self.turn = Turn(profile.turn_timeout_s)
@@ -86,6 +88,13 @@ class Desk:
     def command(self, command: ChannelCommand) -> None:
         """Tell the platform."""
         self.out.append(ToChannel(command))
+
+    def listen(self, wanted: bool) -> None:
+        """Whether the caller's audio is wanted from here on."""
+        if wanted is self.deaf:
+            self.deaf = not wanted
+            self.record("listening", {"on": wanted})
+            self.command(Listen(wanted))
 
     # ---- the runtime's inputs
 

@@ -99,10 +99,7 @@ class CallMachine:
 
     @property
     def output_format(self) -> AudioFormat:
-        """Format of the line; speech and files are wanted as PCM at its rate.
-
-        Where there is no output audio: Linear16 at 8000 Hz.
-        """
+        """Format of the line, at whose rate speech and files are wanted; without one: a default."""
         playout = self._desk.playout
         return playout.format if playout is not None else AudioFormat(Encoding.LINEAR16, 8000)
 
@@ -112,9 +109,9 @@ class CallMachine:
         return self._desk.conversing
 
     @property
-    def _bed_whole_call(self) -> bool:
-        ambience = self._desk.profile.ambience
-        return ambience is None or ambience.whole_call
+    def deaf(self) -> bool:
+        """Whether the caller's audio is to be taken for silence."""
+        return self._desk.deaf
 
     @property
     def transcript(self) -> Transcript:
@@ -154,7 +151,7 @@ class CallMachine:
         if event.out_format is not None:
             desk.playout = playout_of(desk, event.out_format)
             if self._bed:
-                desk.playout.set_bed(self._bed, self._bed_whole_call)
+                desk.playout.set_bed(self._bed, profile.bed_whole_call)
         if event.in_format is not None:
             self._pace = Pace(event.in_format.rate_hz, desk.now)
         self._limit_at = desk.now + profile.max_call_s
@@ -417,7 +414,7 @@ class CallMachine:
         if self._begin(now) is not None:
             self._bed = pcm_loop
             if self._desk.playout is not None:
-                self._desk.playout.set_bed(pcm_loop, self._bed_whole_call)
+                self._desk.playout.set_bed(pcm_loop, self._desk.profile.bed_whole_call)
         return self._done()
 
     # ---- time

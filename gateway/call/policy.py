@@ -1,8 +1,8 @@
 """What a payload says about how its audio is to be played.
 
-`audioUri` (with interruptable, cancellable, transcript, loop, gainDb, fadeMs), `customizedResponse`
-and `sendDtmf` are read here; everything else belongs to the client. A wrong type is a problem that
-is reported and never a reason to drop what can still be used.
+`audioUri` (with interruptable, cancellable, transcript, loop, gainDb, fadeMs), `sendDtmf`, `listen`
+and `customizedResponse` are read here; everything else belongs to the client. A wrong type is a
+problem that is reported and never a reason to drop what can still be used.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ FADE_MAX_MS = 5000.0
 MAX_TIMEOUT_S = 60.0
 SEND_DTMF = "sendDtmf"
 MAX_KEYS = 64
+LISTEN = "listen"
 _AUDIO_KEYS = frozenset(
     {
         "audioUri",
@@ -31,6 +32,7 @@ _AUDIO_KEYS = frozenset(
         "gainDb",
         "fadeMs",
         SEND_DTMF,
+        LISTEN,
         *INTERRUPTABLE_SPELLINGS,
     }
 )
@@ -84,6 +86,8 @@ class Reading:
     ours: bool
     plans: tuple[Plan, ...] = ()
     problems: tuple[str, ...] = ()
+    listen: bool | None = None
+    """Whether the caller's audio is wanted from here on; None: nothing is said of it."""
 
 
 class _Fields:
@@ -150,7 +154,10 @@ def read_payload(payload: Mapping[str, Any]) -> Reading:
             plans.append(Plan(Policy(interruptable=False), keys=pressed))
         else:
             problems.append(f"{SEND_DTMF} is not a text of 1 to {MAX_KEYS} keys 0-9 * # A-D")
-    return Reading(ours, tuple(plans), tuple(problems))
+    # Clients that mute their microphone themselves are told as well, so this makes it not ours.
+    listen = payload.get(LISTEN)
+    wanted = listen if isinstance(listen, bool) else None
+    return Reading(ours, tuple(plans), tuple(problems), wanted)
 
 
 def _audio(payload: Mapping[str, Any]) -> tuple[Plan, list[str]]:

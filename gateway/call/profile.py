@@ -163,6 +163,11 @@ class CallProfile:
     noise_limit_s: float = 8.0
     """Voice activity without words defers the inactivity tick at most this long."""
 
+    @property
+    def bed_whole_call(self) -> bool:
+        """Whether the ambient sound is heard in silences too."""
+        return self.ambience is None or self.ambience.whole_call
+
     def declares(self, name: str) -> bool:
         """Whether the app takes a variable of this name."""
         return self.variables is None or name in self.variables

@@ -115,6 +115,8 @@ class Speaking:
         reading = read_payload(output.payload)
         for problem in reading.problems:
             self._desk.error("payload.value", problem)
+        if reading.listen is not None:
+            self._desk.listen(reading.listen)
         if not reading.ours:
             self._pass_on(output.payload, output.turn)
         for plan in reading.plans:

@@ -24,7 +24,7 @@ import orjson
 
 from gateway.audio.formats import ALAW_8K, MULAW_8K, AudioFormat, Encoding
 from gateway.channels import asterisk_ari
-from gateway.channels.asterisk_control import ControlEvent, command, parse
+from gateway.channels.asterisk_control import ControlEvent, command, direction, parse
 from gateway.channels.base import (
     AudioIn,
     ChannelCommand,
@@ -34,6 +34,7 @@ from gateway.channels.base import (
     Codec,
     FlowControl,
     Hangup,
+    Listen,
     MarkReached,
     PlatformFault,
     SendMark,
@@ -235,11 +236,18 @@ class AsteriskChannel(Codec):
         return data
 
     def command(self, command: ChannelCommand) -> list[Wire | Close]:
-        """Marks, flush and hang-up; a hang-up lets the dialplan go on behind `Dial`."""
+        """Marks, flush, directions and hang-up; behind the last the dialplan goes on.
+
+        Playing is never paused: a pause inside a sound clicks. Where the agent falls silent for a
+        moment, its audio is flushed, fades out, and is sent again from what was heard.
+        """
         if isinstance(command, SendMark):
             return [self._say("MARK_MEDIA", command.name)]
         if isinstance(command, Clear):
             return [self._say("FLUSH_MEDIA")]
+        if isinstance(command, Listen):
+            # Plain control has no word for it, and versions before 22.9 pass it over.
+            return [direction(both=command.wanted)] if self._json else []
         if isinstance(command, Hangup | Transfer):
             return [self._say("HANGUP")]
         return []

@@ -74,3 +74,9 @@ def command(name: str, correlation_id: str = "", *, as_json: bool) -> str:
     if len(text.encode()) > MAX_COMMAND_BYTES:
         raise ValueError(f"Asterisk ignores commands above {MAX_COMMAND_BYTES} bytes: {name}")
     return text
+
+
+def direction(*, both: bool) -> str:
+    """The command by which Asterisk sends and plays audio (`both`), or only plays it. JSON."""
+    told = {"command": "SET_MEDIA_DIRECTION", "direction": "both" if both else "out"}
+    return orjson.dumps(told).decode()

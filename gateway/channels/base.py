@@ -329,6 +329,16 @@ class SendDtmf:
 
 
 @dataclass(frozen=True, slots=True)
+class Listen:
+    """Whether the caller's audio is wanted from here on; keys are in any case.
+
+    For platforms that can be asked to keep it. What still comes is not listened to.
+    """
+
+    wanted: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Rejoined:
     """Whether the call of a `Rejoin` is still there; the codec answers in its words.
 
@@ -355,6 +365,7 @@ ChannelCommand = (
     | Hangup
     | Transfer
     | SendDtmf
+    | Listen
     | Rejoined
     | GoAway
 )

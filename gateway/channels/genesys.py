@@ -9,7 +9,9 @@ by `disconnect` with the reason `error` and then the close:
     1002  a gap in the numbers, another session, a second `open`, anything before `open`
     1007  not JSON, a field of the wrong type, no media that is spoken here
 
-Pauses come from the platform (`paused`, `resumed`). Names: Genesys' published protocol.
+Pauses come from the platform, which then plays nothing (`paused`, `resumed`), or are asked for
+where the agent does not want to hear the caller (`pause`, `resume`). Names: Genesys' published
+protocol.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from gateway.channels.base import (
     Ended,
     EndReason,
     Hangup,
+    Listen,
     ParamsUpdated,
     Paused,
     PlatformFault,
@@ -151,6 +154,8 @@ class GenesysChannel(Codec):
         self._leaving = False
         """We have asked the platform to close."""
         self._paused = False
+        self._asked = False
+        """The pause is ours: the caller is not on hold, and hears the agent."""
         self._channels = 1
         self._external = 0
         self._carry = b""
@@ -276,7 +281,7 @@ class GenesysChannel(Codec):
 
     def _pause(self, _told: dict[str, Any]) -> list[ChannelEvent]:
         self._paused = True
-        return [Paused()]
+        return [] if self._asked else [Paused()]
 
     def _resume(self, _told: dict[str, Any]) -> list[ChannelEvent]:
         self._paused = False
@@ -321,7 +326,7 @@ class GenesysChannel(Codec):
         return data
 
     def command(self, command: ChannelCommand) -> list[Wire | Close]:
-        """Clear, hang-up and transfer; the last two ask the platform to close.
+        """Clear, pauses, hang-up and transfer; the last two ask the platform to close.
 
         A clear with nothing sent since the last one is not repeated: messages are few here.
         """
@@ -330,6 +335,9 @@ class GenesysChannel(Codec):
                 return []
             self._sent = False
             return [self._say("event", {"entities": [{"type": "barge_in", "data": {}}]})]
+        if isinstance(command, Listen):
+            self._asked = not command.wanted
+            return [self._say("resume" if command.wanted else "pause")]
         if isinstance(command, Hangup):
             failed = command.reason is EndReason.ERROR
             outputs = {

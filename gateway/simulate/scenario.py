@@ -210,6 +210,7 @@ KINDS = (
     "barge_in",
     "held",
     "resumed",
+    "listening",
     "cleared",
     "inactivity",
     "error",

@@ -18,6 +18,7 @@ from gateway.channels.base import (
     EndReason,
     FlowControl,
     Hangup,
+    Listen,
     MarkReached,
     PlatformFault,
     SendMark,
@@ -230,6 +231,15 @@ def test_commands_in_the_language_that_asterisk_began_with() -> None:
     assert channel.command(SendMark("7.3")) == ['{"command":"MARK_MEDIA","correlation_id":"7.3"}']
     assert channel.command(Clear()) == ['{"command":"FLUSH_MEDIA"}']
     assert channel.command(Hangup(EndReason.COMPLETED)) == ['{"command":"HANGUP"}']
+
+
+def test_asterisk_keeps_its_audio_where_its_language_has_the_word() -> None:
+    directions = [as_json().command(Listen(wanted)) for wanted in (False, True)]
+    assert [json.loads(str(said)) for (said,) in directions] == [
+        {"command": "SET_MEDIA_DIRECTION", "direction": "out"},
+        {"command": "SET_MEDIA_DIRECTION", "direction": "both"},
+    ]
+    assert plain().command(Listen(False)) == []
 
 
 def test_a_command_that_asterisk_would_not_read_is_never_made() -> None:

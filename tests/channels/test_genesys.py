@@ -21,6 +21,7 @@ from gateway.channels.base import (
     EndReason,
     GoAway,
     Hangup,
+    Listen,
     ParamsUpdated,
     Paused,
     PlatformFault,
@@ -337,6 +338,19 @@ def test_other_reasons_of_a_close(reason: str, expected: EndReason) -> None:
 
 
 # ---- out
+
+
+def test_a_pause_of_ours_is_no_hold_of_the_caller() -> None:
+    peer = opened()
+    (pause,) = peer.channel.command(Listen(False))
+    assert peer.read(pause)["type"] == "pause"
+    assert peer.tell("paused") == [], "the agent is still heard"
+    assert peer.channel.receive(b"\xff") == []
+    (resume,) = peer.channel.command(Listen(True))
+    assert peer.read(resume)["type"] == "resume"
+    assert peer.tell("resumed", {"start": "PT1S", "discarded": "PT0S"}) == [Resumed()]
+    assert peer.channel.receive(b"\xff") == [AudioIn(b"\xff")]
+    assert peer.tell("paused") == [Paused()], "this one is the platform's"
 
 
 def test_audio_is_raw_and_a_clear_is_told_once() -> None:

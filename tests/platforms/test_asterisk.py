@@ -203,6 +203,21 @@ async def test_audio_before_the_start_is_kept(heard: bytearray) -> None:
         assert heard == expected
 
 
+async def test_what_comes_while_the_agent_does_not_listen_is_silence(heard: bytearray) -> None:
+    async with live() as running, dial(running, "/asterisk/media") as client:
+        await client.send(json.dumps(START))
+        await until(lambda: running.agents)
+        for frames, code, wanted in ((1, 0x10, False), (2, 0x20, True), (3, 0x30, False)):
+            await client.send(bytes([code]) * 160)
+            await until(lambda count=frames: len(heard) == 320 * count)
+            running.agents[0].payload({"listen": wanted})
+            told = json.loads(await client.recv())
+            assert told["direction"] == ("both" if wanted else "out")
+    silence = g711.decode(b"\xff" * 160, Encoding.MULAW)
+    loud = [g711.decode(bytes([code]) * 160, Encoding.MULAW) for code in (0x10, 0x30)]
+    assert heard == loud[0] + silence + loud[1]
+
+
 async def test_a_sample_that_two_messages_share_is_not_lost(heard: bytearray) -> None:
     pcm = array("h", range(-400, 400)).tobytes()
     async with live() as running, dial(running, f"/raw/media?{FORMAT_8K}") as client:

@@ -80,6 +80,22 @@ async def test_nothing_is_played_while_the_platform_holds_the_caller() -> None:
         assert caller.platform.received_bytes == 0
 
 
+async def test_the_platform_keeps_the_caller_s_audio_while_the_agent_does_not_listen() -> None:
+    async with serving("genesys") as running, calling(running, "genesys") as caller:
+        await caller.talk(0.1)
+        caller.agent.payload({"listen": False})
+        await until(lambda: running.calls[0]._machine.deaf)
+        caller.agent.say("Please enter the number of your card.")
+        await caller.talk(0.5)
+        assert far_side(caller).media(None) == []
+        assert caller.platform.received_bytes == 800, "the agent is heard meanwhile"
+        assert not running.calls[0]._machine._desk.on_hold
+        caller.agent.payload({"listen": True})
+        await until(lambda: not running.calls[0]._machine.deaf)
+        await caller.talk(0.1)
+        assert [one for _ in range(10) for one in far_side(caller).media(None)]
+
+
 async def test_only_a_signed_upgrade_comes_in_and_only_once() -> None:
     async with serving("genesys", **PROOF) as running:
         who = identity("genesys")

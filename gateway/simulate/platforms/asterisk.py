@@ -67,6 +67,7 @@ class AsteriskPlatform:
         self._ready: list[Wire] = []
         self._full = False
         self._paused = False
+        self._sending = True
 
     @property
     def received_bytes(self) -> int:
@@ -104,7 +105,9 @@ class AsteriskPlatform:
         return " ".join([name, *fields.values()])
 
     def media(self, pcm: Pcm | None) -> list[Wire]:
-        """One binary frame."""
+        """One binary frame, unless the gateway wants none."""
+        if not self._sending:
+            return []
         return [self._silence if pcm is None else g711.encode(pcm, self.in_format.encoding)]
 
     def digit(self, digit: str) -> list[Wire]:
@@ -132,6 +135,8 @@ class AsteriskPlatform:
             self.finished = True
         elif name in ("PAUSE_MEDIA", "CONTINUE_MEDIA"):
             self._paused = name == "PAUSE_MEDIA"
+        elif name == "SET_MEDIA_DIRECTION" and identifier in ("both", "out"):
+            self._sending = identifier == "both"
         else:
             raise complain("asterisk", f"the command {name!r}")
         return []
@@ -146,7 +151,7 @@ class AsteriskPlatform:
             raise complain("asterisk", "a command that is not JSON") from None
         if not isinstance(body, dict) or not isinstance(body.get("command"), str):
             raise complain("asterisk", "a message without a command")
-        return body["command"], str(body.get("correlation_id", ""))
+        return body["command"], str(body.get("correlation_id", body.get("direction", "")))
 
     def _audio(self, data: bytes) -> list[Wire]:
         if len(data) > MAX_MESSAGE_BYTES:

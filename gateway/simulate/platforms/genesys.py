@@ -78,6 +78,7 @@ class GenesysPlatform:
         self._playing = False
         self._opened = False
         self._closing = False
+        self._paused = False
         self._seq = 0
         self._server_seq = 0
         self._frame = 0
@@ -94,6 +95,10 @@ class GenesysPlatform:
 
     # ---- what it says
 
+    @property
+    def _position(self) -> str:
+        return f"PT{self._sent_frames * FRAME_MS / 1000:.2f}S"
+
     def _say(self, kind: str, parameters: Mapping[str, Any] | None = None) -> str:
         self._seq += 1
         return orjson.dumps(
@@ -103,7 +108,7 @@ class GenesysPlatform:
                 "type": kind,
                 "seq": self._seq,
                 "serverseq": self._server_seq,
-                "position": f"PT{self._sent_frames * FRAME_MS / 1000:.2f}S",
+                "position": self._position,
                 "parameters": dict(parameters or {}),
             }
         ).decode()
@@ -131,9 +136,12 @@ class GenesysPlatform:
         if not self._opened or self._closing:
             return []
         out: list[Wire] = []
-        frame = self.in_format.silence if pcm is None else g711.encode(pcm, self.in_format.encoding)
-        self._chunk.append(frame)
+        # Its position advances while it is paused.
         self._sent_frames += 1
+        if not self._paused:
+            silent = self.in_format.silence
+            frame = silent if pcm is None else g711.encode(pcm, self.in_format.encoding)
+            self._chunk.append(frame)
         if len(self._chunk) == _CHUNK_FRAMES:
             out.append(b"".join(self._chunk))
             self._chunk.clear()
@@ -185,6 +193,8 @@ class GenesysPlatform:
         if kind == "closed":
             self.finished = True
             return []
+        if kind in ("pause", "resume"):
+            return self._pause(kind == "pause")
         if kind in ("updated", "reconnect"):
             return []
         raise complain("genesys", f"unknown message {kind!r}")
@@ -228,6 +238,14 @@ class GenesysPlatform:
         self._buffer.clear()
         self.streams += 1
         return self._ran_dry()
+
+    def _pause(self, paused: bool) -> list[Wire]:
+        if paused is self._paused:
+            raise complain("genesys", "a pause in a pause, or a resume without one")
+        self._paused = paused
+        self._chunk.clear()
+        nothing = {"start": self._position, "discarded": "PT0S"}
+        return [self._say("paused" if paused else "resumed", {} if paused else nothing)]
 
     def _disconnect(self, parameters: dict[str, Any]) -> list[Wire]:
         if parameters.get("reason") not in ("completed", "unauthorized", "error"):

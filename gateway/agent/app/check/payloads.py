@@ -14,10 +14,13 @@ from gateway.agent.app.check.tree import Text, Tree
 from gateway.agent.app.files import clean_path
 from gateway.errors import AppError
 
-AUDIO_KEYS = ("audioUri", "transcript", "cancellable", "interruptable", "loop", "gainDb")
+AUDIO_KEYS = (
+    *("audioUri", "transcript", "cancellable", "interruptable"),
+    *("loop", "gainDb", "fadeMs", "listen"),
+)
 _TOLERATED = frozenset({"interrupable", "interruptible"})
 """Spellings of `interruptable` that this runtime takes too; Google's service does not."""
-_FLAGS = frozenset({"cancellable", "interruptable", "loop", *_TOLERATED})
+_FLAGS = frozenset({"cancellable", "interruptable", "loop", "listen", *_TOLERATED})
 _URI_LIKE = re.compile(r"audio[_-]?(ur[il]s?|file|link)$", re.IGNORECASE)
 _UNKNOWN = object()
 """A value that only the running code knows."""

@@ -365,6 +365,11 @@ CODE = [
         f"{CALLBACK}:3",
         callback('    P = \'{"audioUri": "gs://b/a", "cancellable": True}\'\n'),
     ),
+    Case(
+        Code.PAYLOAD_VALUE,
+        f"{CALLBACK}:3",
+        callback("    P = {'audioUri': str(1), 'listen': 'false'}\n"),
+    ),
     Case(Code.PAYLOAD_VALUE, f"{CALLBACK}:3", callback("    P = {'audioUri': None}\n")),
     Case(Code.AUDIO_MISSING, f"{CALLBACK}:3", callback("    P = {'audioUri': 'a/x.wav'}\n")),
     Case(Code.AUDIO_MISSING, f"{CALLBACK}:3", callback("    Part.from_audio('../x.wav')\n")),
