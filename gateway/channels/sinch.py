@@ -216,10 +216,11 @@ def answer(hook: Hook[SinchSettings]) -> WebAnswer:
         raise ProtocolError("protocol.form", "the event names no call", where="callid")
     fields = msgspec.json.decode(body)
     headers = {
+        # A caller's own client may have set these: they do not replace what the platform says.
+        **_headers(told.call_headers),
+        **{name: fields[name] for name in hook.settings.variables if name in fields},
         "from": told.cli,
         "to": told.to.endpoint if told.to is not None else "",
-        **{name: fields.get(name) for name in hook.settings.variables},
-        **_headers(told.call_headers),
     }
     return _svaml(
         {

@@ -194,13 +194,23 @@ def test_an_incoming_call_is_connected_to_its_socket() -> None:
         "destination": {"type": "Websocket", "endpoint": "wss://h/c1"},
         "streamingOptions": {"version": 1, "sampleRate": 24000},
         "callHeaders": [
+            {"key": "tier", "value": "silver"},
+            {"key": "custom", "value": "gold"},
             {"key": "from", "value": "+15550100"},
             {"key": "to", "value": "+15550199"},
-            {"key": "custom", "value": "gold"},
-            {"key": "tier", "value": "silver"},
         ],
     }
     assert account(Request("/sinch/voice", body=json.dumps(ICE).encode())) == "k1"
+
+
+def test_a_caller_s_client_does_not_choose_who_calls() -> None:
+    own = [{"key": name, "value": "+15550666"} for name in ("from", "to", "custom")]
+    told = callback({**ICE, "callHeaders": own}, variables={"custom": "tier"})
+    assert {one["key"]: one["value"] for one in told["action"]["callHeaders"]} == {
+        "from": "+15550100",
+        "to": "+15550199",
+        "custom": "gold",
+    }
 
 
 @pytest.mark.parametrize("event", ["ace", "pie", "dice", "notify"])
