@@ -243,6 +243,8 @@ class LiveCall:
         else:
             if self._recorder is not None and isinstance(event, base.DtmfIn):
                 self._recorder.key(now)
+            if isinstance(event, base.Ended):
+                self._line.left()
             self._apply(self._machine.channel(event, now))
 
     def _start(self, event: base.Started, now: float) -> None:

@@ -190,6 +190,10 @@ class PlatformLine:
 
     # ---- the end
 
+    def left(self) -> None:
+        """The caller has gone: audio that waits for a full message is not sent any more."""
+        self._outbox = None
+
     @property
     def parting(self) -> bool:
         """Whether the call's end takes time on the platform's side: see `part`."""

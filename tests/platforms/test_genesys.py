@@ -70,6 +70,21 @@ async def test_a_caller_who_hangs_up_is_answered_at_once() -> None:
         await until(lambda: running.ends(CALL_ID) == ["remote_hangup"])
 
 
+async def test_no_audio_follows_the_answer_to_a_close() -> None:
+    async with serving("genesys") as running, calling(running, "genesys") as caller:
+        await caller.talk(0.1)
+        caller.agent.say("One moment.")
+        # Less than a message: it waits for more.
+        outbox = running.calls[0]._line._outbox
+        assert outbox is not None
+        await until(lambda: outbox.kept_bytes)
+        await caller.send(caller.platform.hangup())
+        async for message in caller.client:
+            caller.platform.receive(message)
+        assert far_side(caller).finished
+        assert caller.platform.received_bytes == 0
+
+
 async def test_nothing_is_played_while_the_platform_holds_the_caller() -> None:
     async with serving("genesys") as running, calling(running, "genesys") as caller:
         await caller.talk(0.1)

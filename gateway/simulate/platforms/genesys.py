@@ -222,6 +222,8 @@ class GenesysPlatform:
     def _audio(self, data: bytes) -> None:
         if not self._opened:
             raise complain("genesys", "audio before opened")
+        if self.finished:
+            raise complain("genesys", "audio after closed")
         if len(data) > MAX_BYTES:
             raise complain("genesys", "a binary message above 64 KiB")
         if not self._binaries.spend(self._frame):
