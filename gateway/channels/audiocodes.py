@@ -15,6 +15,7 @@ Names: AudioCodes' published description and SDK.
 
 from __future__ import annotations
 
+import secrets
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
@@ -142,6 +143,8 @@ class AudioCodesChannel(Codec):
         self._ended = False
         self._participant: str | None = None
         self._streams = 0
+        self._prefix = ""
+        """Of the streams' ids: they do not come again where a socket follows another."""
         self._open = ""
         """Id of the stream that is being sent."""
         self._chunk_prefix = ""
@@ -276,7 +279,7 @@ class AudioCodesChannel(Codec):
         if self._open:
             return f'{self._chunk_prefix}{pybase64.b64encode_as_string(data)}"}}'
         self._streams += 1
-        self._open = str(self._streams)
+        self._open = f"{self._prefix}{self._streams}"
         self._chunk_prefix = f'{{"type":"playStream.chunk","streamId":"{self._open}","audioChunk":"'
         opening = _say("playStream.start", streamId=self._open, mediaFormat=self._media_format)
         return opening, f'{self._chunk_prefix}{pybase64.b64encode_as_string(data)}"}}'
@@ -316,6 +319,7 @@ class AudioCodesChannel(Codec):
             return [_say("session.error", reason=reason), Close(1000, reason)]
         names = {audio: name for name, audio in FORMATS.items()}
         self._media_format = names[started.out_format or FORMATS[self._preferred]]
+        self._prefix = f"{secrets.token_hex(4)}-"
         self._started = True
         return [_say("session.accepted", mediaFormat=self._media_format)]
 

@@ -136,9 +136,9 @@ class Agent:
         """End the session."""
         self._say.put_nowait({"endSession": {"metadata": metadata}})
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, turn: int = 1) -> None:
         """A turn with one sentence."""
-        output = {"text": text, "turnIndex": 1, "turnCompleted": True}
+        output = {"text": text, "turnIndex": turn, "turnCompleted": True}
         self._say.put_nowait({"sessionOutput": output})
 
     def payload(self, payload: dict[str, Any]) -> None:

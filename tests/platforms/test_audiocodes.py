@@ -74,16 +74,20 @@ async def test_a_session_goes_on_over_another_socket() -> None:
             await caller.send(platform.open())
             await caller.talk(0.2)
             await until(lambda: running.agents)
+            caller.agent.say("One moment.")
+            await caller.talk(0.5)
+            assert platform.received_bytes == 5 * platform.out_format.frame_bytes
             client.transport.abort()
         async with dial(endpoint) as client:
             caller = Caller(running, platform, client)
             await until(lambda: running.calls and CALL_ID in running.calls[0]._services.parked)
             await caller.send(platform.resume())
             await caller.talk(0.2)
-            caller.agent.say("Still here.")
+            caller.agent.say("Still here.", 2)
             caller.agent.end()
+            # It does not take an id of a stream a second time.
             await caller.talk()
-            assert platform.received_bytes == 5 * platform.out_format.frame_bytes
+            assert platform.received_bytes == 10 * platform.out_format.frame_bytes
         await until(lambda: running.ends(CALL_ID) == ["completed"], 10)
         assert len(running.agents) == 1, "no second greeting"
 
