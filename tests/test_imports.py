@@ -16,6 +16,7 @@ COMMON = {
     "background",
     "sentences",
     "wrong_settings",
+    "logs",
     "__init__",
 }
 RING_1 = {"audio", "call", "channels"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import structlog
 
 from gateway.agent.app.models import App
 from gateway.agent.code import AppCode
@@ -17,7 +17,7 @@ from gateway.agent.tools.catalog import Catalog
 from gateway.agent.tools.mocks import MockConfig, read_mocks
 from gateway.config import Settings
 
-log = logging.getLogger("gateway.agent")
+log = structlog.get_logger()
 
 
 def build_engine(
@@ -29,7 +29,7 @@ def build_engine(
     routes = Routes(app)
     code = AppCode(app, (*catalog.sources(), *guards.sources(), *routes.sources()))
     for warning in (*app.warnings, *code.warnings):
-        log.warning("%s: %s (%s)", warning.code, warning.message, warning.where)
+        log.warning("app.warning", code=warning.code, message=warning.message, where=warning.where)
     if mocks is None:
         path = settings.tools.mocks
         mocks = read_mocks(path) if path is not None else MockConfig()

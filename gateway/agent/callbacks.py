@@ -6,16 +6,17 @@ goes on and the log says why.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 from typing import Any
+
+import structlog
 
 from gateway.agent.app.models import CallbackKind, SourceCode
 from gateway.agent.conversation import Conversation
 from gateway.agent.platform import Content, Event, LlmRequest, LlmResponse, Part, Tool, ToolContext
 from gateway.errors import GatewayError
 
-log = logging.getLogger("gateway.agent")
+log = structlog.get_logger()
 
 
 async def _chain(
@@ -39,11 +40,11 @@ async def _chain(
         if accepted is not None:
             return accepted
         log.warning(
-            "session %s: %s in %s returned a %s, which means nothing here",
-            conversation.identity.session,
-            kind.value,
-            source.where,
-            type(value).__name__,
+            "callback.value_ignored",
+            session=conversation.identity.session,
+            callback=kind.value,
+            where=source.where,
+            returned=type(value).__name__,
         )
     return None
 
@@ -64,20 +65,19 @@ async def _call(
         return await conversation.run_code(call, context, deadline_s)
     except GatewayError as error:
         log.error(
-            "session %s: %s in %s failed: %s",
-            conversation.identity.session,
-            kind.value,
-            source.where,
-            error,
+            "callback.failed",
+            session=conversation.identity.session,
+            callback=kind.value,
+            **{"where": source.where, **error.fields()},
         )
     except Exception as error:
         log.error(
-            "session %s: %s in %s raised %s (%s)",
-            conversation.identity.session,
-            kind.value,
-            source.where,
-            type(error).__name__,
-            _place(error),
+            "callback.raised",
+            session=conversation.identity.session,
+            callback=kind.value,
+            where=source.where,
+            error=type(error).__name__,
+            place=_place(error),
         )
     return None
 
@@ -134,11 +134,11 @@ async def guard_decision(
         value = await conversation.run_code(call, context, deadline_s)
     except Exception as error:
         log.error(
-            "session %s: guardrail code in %s raised %s (%s)",
-            conversation.identity.session,
-            source.where,
-            type(error).__name__,
-            _place(error),
+            "guardrail.raised",
+            session=conversation.identity.session,
+            where=source.where,
+            error=type(error).__name__,
+            place=_place(error),
         )
         return True
     decision = value.get("decision") if isinstance(value, dict) else None
@@ -155,11 +155,11 @@ async def transfer_condition(conversation: Conversation, source: SourceCode) -> 
         )
     except Exception as error:
         log.error(
-            "session %s: transfer condition in %s raised %s (%s)",
-            conversation.identity.session,
-            source.where,
-            type(error).__name__,
-            _place(error),
+            "transfer_rule.raised",
+            session=conversation.identity.session,
+            where=source.where,
+            error=type(error).__name__,
+            place=_place(error),
         )
         return False
     return bool(value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-log = logging.getLogger("gateway.agent")
 
 CURRENT_DATE = "current_date"
 """A variable that is always there for instructions: today in the session's time zone."""

@@ -7,9 +7,10 @@ with their callbacks among them) until a response asks for nothing more, then af
 from __future__ import annotations
 
 import asyncio
-import logging
 from contextlib import aclosing
 from dataclasses import dataclass, field
+
+import structlog
 
 from gateway.agent import callbacks, consent, fallback
 from gateway.agent.app.models import (
@@ -35,7 +36,7 @@ from gateway.agent.tools.servers import know_servers
 from gateway.agent.turn import Turn, TurnCancelled
 from gateway.errors import GatewayError, RuntimeFailure
 
-log = logging.getLogger("gateway.agent")
+log = structlog.get_logger()
 
 MAX_TRANSFERS = 8
 
@@ -76,7 +77,7 @@ async def _run_agents(
             if conversation.failures == failures:
                 conversation.failures = 0
             return
-    log.error("session %s: too many transfers in one turn", conversation.identity.session)
+    log.error("agent.too_many_transfers", session=conversation.identity.session)
     await apologise(conversation, turn)
 
 
@@ -124,10 +125,7 @@ class _AgentRun:
             following = await self._answered(pending)
         while following is Next.STEP:
             if self._budget <= 0:
-                log.error(
-                    "session %s: the turn reached its bound of model steps",
-                    self._conversation.identity.session,
-                )
+                log.error("agent.max_steps", session=self._conversation.identity.session)
                 await self._release()
                 await apologise(self._conversation, self._turn)
                 return 0

@@ -1,6 +1,6 @@
 """Whose app code runs in this thread, until when, and where its words go.
 
-App code's `print` and `logging` become log lines of the logger `gateway.agent.app`, each with the
+App code's `print` and `logging` become log lines of the logger `app`, each with the
 session's id; a call of app code may write a bounded number of them. They may hold the caller's
 words, so that only their number is logged unless a setting says otherwise.
 """
@@ -16,14 +16,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import structlog
+
 from gateway.agent.platform import CallbackContext
+from gateway.logs import OWN
 
 T = TypeVar("T")
 
 MAX_LINES = 200
 MAX_LINE_CHARS = 2000
 
-app_log = logging.getLogger("gateway.agent.app")
+app_log = logging.getLogger("app")
+log = structlog.get_logger()
 
 
 @dataclass(slots=True)
@@ -90,9 +94,12 @@ def scoped(
                 return fn()
         finally:
             if scope.lines and not show:
-                more = " or more" if scope.lines == MAX_LINES else ""
-                session = {"session_id": session_id}
-                app_log.info("app output withheld, lines: %d%s", scope.lines, more, extra=session)
+                log.info(
+                    "app.output_withheld",
+                    session=session_id,
+                    lines=scope.lines,
+                    more=scope.lines == MAX_LINES,
+                )
 
     return call
 
@@ -118,11 +125,12 @@ class ScopeFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """True where the record may be written."""
+        if record.name == OWN:
+            return True
         scope = current()
         if scope is None:
-            record.session_id = getattr(record, "session_id", "")
-            return record.name.startswith("gateway.") or not _is_withheld()
-        record.session_id = scope.session_id
+            return record.name == app_log.name or not _is_withheld()
+        record.session = scope.session_id
         scope.lines_left -= 1
         if not scope.show:
             return False

@@ -4,7 +4,7 @@ It serves BidiRunSession JSON over websockets on a unix socket. To its superviso
 lines on standard output: `{"event": "ready"}` once it serves, `{"event": "alive"}` every second
 from then on (a process that stops saying so is killed), `{"event": "retiring"}` when it
 takes no new sessions and will leave after its last, `{"event": "failed", "code", "message",
-"where", "hint"}` before it leaves with status 2. Logs are JSON lines on standard error. Whatever
+"where", "hint"}` before it leaves with status 2. Logs are on standard error. Whatever
 app code writes to its standard output or error becomes a log line, too.
 
 Its settings come as JSON on standard input: keys and secrets among them stand neither in the list
@@ -25,11 +25,10 @@ import resource
 import signal
 import sys
 import threading
-import time
-import traceback
 from pathlib import Path
 from typing import Any, TextIO
 
+import structlog
 from pydantic import ValidationError
 from websockets.asyncio.server import ServerConnection, unix_serve
 from websockets.exceptions import ConnectionClosed
@@ -44,10 +43,11 @@ from gateway.agent.session import serve_link
 from gateway.agent.store import SessionStore
 from gateway.agent.wear import Wear
 from gateway.background import yield_to_media
-from gateway.config import Settings
+from gateway.config import LogSettings, Settings
 from gateway.errors import GatewayError
+from gateway.logs import set_up
 
-log = logging.getLogger("gateway.agent")
+log = structlog.get_logger()
 
 PARENT_CHECK_S = 1.0
 MAX_MESSAGE_BYTES = 16 << 20
@@ -159,7 +159,7 @@ class Process:
                 channel,
             )
         except Exception:
-            log.exception("a connection failed")
+            log.exception("agent.connection_failed")
             await connection.close(1011, "generic::internal: the runtime failed")
         finally:
             self._links -= 1
@@ -168,7 +168,7 @@ class Process:
     def _retire(self, reason: str) -> None:
         if self._retiring:
             return
-        log.warning("%s; the process retires", reason)
+        log.warning("agent.retires", reason=reason)
         self._retiring = True
         self.tell("retiring")
         self._leave_when_idle()
@@ -201,48 +201,23 @@ def _tell(control: TextIO, event: str, **fields: Any) -> None:
         control.flush()
 
 
-class _JsonLines(logging.Formatter):
-    show_messages = False
-    """What an exception says may hold the caller's words: `int('12#')` quotes the digits."""
+def _separate_output() -> tuple[TextIO, TextIO]:
+    """Keep standard output for the supervisor alone; all else that is written becomes logs.
 
-    def format(self, record: logging.LogRecord) -> str:
-        line = {
-            "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "session": getattr(record, "session_id", ""),
-            "event": record.getMessage(),
-        }
-        if record.exc_info:
-            line["exception"] = (
-                self.formatException(record.exc_info)
-                if self.show_messages
-                else without_message(record.exc_info[1])
-            )
-        return json.dumps(line, ensure_ascii=False)
-
-
-def without_message(error: BaseException | None) -> str:
-    """Type of an exception and where it was raised, innermost first; never what it says."""
-    frames = traceback.extract_tb(error.__traceback__ if error is not None else None)
-    places = [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in reversed(frames)]
-    return "\n  ".join([type(error).__name__, *places])
-
-
-def _separate_output(lines: logging.Formatter) -> TextIO:
-    """Keep standard output for the supervisor alone; all else that is written becomes logs."""
+    Returns the way to the supervisor, and the stream of the logs.
+    """
     control = os.fdopen(os.dup(1), "w", encoding="utf-8")
     logs = os.fdopen(os.dup(2), "w", encoding="utf-8", buffering=1)
     # Also what bypasses sys.stdout (os.write, child processes) must not reach the supervisor.
     os.dup2(2, 1)
-    handler = logging.StreamHandler(logs)
-    handler.setFormatter(lines)
-    handler.addFilter(ScopeFilter())
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    sys.stdout = sys.stderr = AppOutput()
+    return control, logs
+
+
+def _set_up_logs(settings: LogSettings, stream: TextIO) -> None:
+    set_up(settings, stream, runs_app=True).addFilter(ScopeFilter())
     logging.getLogger("websockets").setLevel(logging.WARNING)
-    output = AppOutput()
-    sys.stdout = sys.stderr = output
-    return control
+    show_own_threads(settings.app_output)
 
 
 def _limit_memory(memory_mb: int) -> None:
@@ -267,8 +242,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--socket", type=Path, required=True, help="unix socket to listen on")
     parser.add_argument("--app", type=Path, required=True, help="folder or zip of the app")
     options = parser.parse_args(arguments)
-    lines = _JsonLines()
-    control = _separate_output(lines)
+    control, logs = _separate_output()
+    _set_up_logs(LogSettings(), logs)
     given = "" if sys.stdin.isatty() else sys.stdin.read()
     for name in [name for name in os.environ if name.startswith("VOICE_GATEWAY_")]:
         del os.environ[name]
@@ -282,9 +257,7 @@ def main(arguments: list[str] | None = None) -> int:
         where = ".".join(str(part) for part in problem["loc"])
         _tell(control, "failed", code="config.value", message=problem["msg"], where=where)
         return 2
-    logging.getLogger().setLevel(settings.log.level.upper())
-    lines.show_messages = settings.log.app_output
-    show_own_threads(settings.log.app_output)
+    _set_up_logs(settings.log, logs)
     _limit_memory(settings.runtime.memory_mb)
 
     async def run() -> int:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from typing import Any
+
+import structlog
 
 from gateway import bidi
 from gateway.agent import failures, inputs, loop, variables
@@ -29,7 +30,7 @@ from gateway.agent.turn import Turn, TurnCancelled, clean_json
 from gateway.config import Settings
 from gateway.errors import GatewayError, ProtocolError
 
-log = logging.getLogger("gateway.agent")
+log = structlog.get_logger()
 
 MAX_UNSENT = 256
 MAX_PENDING_PARTS = 1000
@@ -126,7 +127,7 @@ class AgentSession:
             async with asyncio.timeout(SEND_TIMEOUT_S):
                 await link.send(message)
         except TimeoutError:
-            log.error("session %s: the client does not read", self._id)
+            log.error("session.client_does_not_read", session=self._id)
             self._link = None
             await link.aclose(1008, "the client does not read")
 
@@ -218,15 +219,16 @@ class AgentSession:
         try:
             await loop.run_turn(conversation, turn, self._client, parts)
         except TurnCancelled:
-            log.debug("session %s: turn %d was cut short", self._id, turn.index)
+            log.debug("turn.cut_short", session=self._id, turn=turn.index)
         except Exception as error:
             expected = error if isinstance(error, GatewayError) else None
+            fields = expected.fields() if expected else {"code": "internal.turn"}
             log.error(
-                "session %s: turn %d failed: %s",
-                self._id,
-                turn.index,
-                expected.in_one_line() if expected else type(error).__name__,
+                "turn.failed",
+                session=self._id,
+                turn=turn.index,
                 exc_info=expected is None,
+                **fields,
             )
             await self._say_sorry(turn)
         finally:
@@ -252,7 +254,7 @@ class AgentSession:
         try:
             await failures.apologise(self._conversation, turn)
         except TurnCancelled:
-            log.debug("session %s: turn %d was cut short", self._id, turn.index)
+            log.debug("turn.cut_short", session=self._id, turn=turn.index)
 
     async def _end(self, metadata: dict[str, Any]) -> None:
         await self._send({"endSession": {"metadata": metadata}})

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import orjson
+import structlog
 
 from gateway.agent.platform import AUDIO_MIME, CUSTOMIZED_MIME, JSON_MIME, Part
 from gateway.bidi import CUSTOMIZED_RESPONSE
 
 T = TypeVar("T")
 
-log = logging.getLogger("gateway.agent")
+log = structlog.get_logger()
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -128,7 +128,7 @@ def output_of(part: Part) -> dict[str, Any] | None:
         return None
     value = blob.json_value()
     if value is None:
-        log.warning("inline data of type %s is not for the client; dropped", blob.mime_type)
+        log.warning("agent.data_dropped", mime_type=blob.mime_type)
         return None
     if blob.mime_type == CUSTOMIZED_MIME:
         return {"payload": {CUSTOMIZED_RESPONSE: value}}

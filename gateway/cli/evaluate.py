@@ -16,7 +16,7 @@ from gateway.errors import AppError
 from gateway.evaluate.junit import to_junit
 from gateway.evaluate.result import TEXT, Report, Verdict
 from gateway.evaluate.table import report_table
-from gateway.server.logs import set_up
+from gateway.logs import set_up
 
 
 def evaluate(

@@ -19,7 +19,7 @@ from gateway.errors import ScenarioError
 from gateway.load import LoadPlan, LoadResult
 from gateway.load import load as load_server
 from gateway.load.result import Spread, Tally
-from gateway.server.logs import set_up
+from gateway.logs import set_up
 from gateway.simulate.platforms.access import Access
 from gateway.simulate.report import check_folder
 from gateway.simulate.scenario import read_scenario

@@ -15,9 +15,9 @@ import uvloop
 from gateway import config
 from gateway.cli.banner import banner
 from gateway.config import Settings
+from gateway.logs import set_up
 from gateway.server.app import check_port
 from gateway.server.compose import running
-from gateway.server.logs import set_up
 
 SWITCH_INTERVAL_S = 1e-4
 """Short, so that a Python thread cannot hold the media loop up for long."""

@@ -10,7 +10,7 @@ import typer
 
 from gateway import config
 from gateway.cli.output import finish, folder_for, progress, show
-from gateway.server.logs import set_up
+from gateway.logs import set_up
 from gateway.simulate.report import check_folder, write_report
 from gateway.simulate.result import RunResult
 from gateway.simulate.run import Simulator

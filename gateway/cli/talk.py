@@ -18,8 +18,8 @@ from gateway.cli.talk_session import TalkSession
 from gateway.cli.talk_view import View
 from gateway.config import Settings
 from gateway.errors import ConfigError, ScenarioError
+from gateway.logs import set_up
 from gateway.runtime.embedded import EmbeddedRuntime
-from gateway.server.logs import set_up
 
 CHANNEL = "talk"
 """The dialect by which tools may be restricted here (`tools.channels`)."""

@@ -6,6 +6,7 @@ import logging
 import threading
 
 import pytest
+from structlog.testing import capture_logs
 
 from gateway.agent import scope
 from gateway.agent.platform import CallbackContext
@@ -24,7 +25,7 @@ def _logged(
 ) -> None:
     class Collect(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            lines.append((record.session_id, record.getMessage()))  # type: ignore[attr-defined]
+            lines.append((getattr(record, "session", ""), record.getMessage()))
 
     handler = Collect()
     handler.addFilter(ScopeFilter())
@@ -76,8 +77,12 @@ def test_what_app_code_writes_stays_out_of_the_logs_unless_a_setting_says_so(
         with nested(CallbackContext()):
             app_print("the caller said 4711")
 
-    scoped(code, "s1", None, 1)()
-    assert lines == [("s1", "app output withheld, lines: 3")]
+    with capture_logs() as told:
+        scoped(code, "s1", None, 1)()
+    assert lines == []
+    (line,) = told
+    assert (line["event"], line["session"]) == ("app.output_withheld", "s1")
+    assert (line["lines"], line["more"]) == (3, False)
 
 
 @pytest.mark.parametrize("shown", [False, True])

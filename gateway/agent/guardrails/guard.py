@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
+
+import structlog
 
 from gateway.agent.app.models import Agent, App, CallbackKind, SourceCode
 from gateway.agent.callbacks import guard_decision
@@ -22,7 +23,7 @@ from gateway.errors import GatewayError
 if TYPE_CHECKING:
     from gateway.agent.conversation import Conversation
 
-log = logging.getLogger("gateway.agent")
+log = structlog.get_logger()
 
 STOPPED = context_text("guardrail triggered")
 """What the model reads in place of the stopped text."""
@@ -122,7 +123,7 @@ class Guards:
         return None
 
     def _triggered(self, conversation: Conversation, guard: Guardrail) -> Guardrail:
-        log.info("session %s: guardrail %s triggered", conversation.identity.session, guard.name)
+        log.info("guardrail.triggered", session=conversation.identity.session, guardrail=guard.name)
         return guard
 
     # ---- what is said instead
@@ -170,7 +171,7 @@ class Guards:
                 async for part in parts:
                     text += part.text or ""
         except (TimeoutError, GatewayError):
-            log.error("session %s: no answer in place", conversation.identity.session)
+            log.error("guardrail.no_answer", session=conversation.identity.session)
             return ""
         banned = any(
             guard.filter is not None and guard.filter.finds(text, by_user=False)

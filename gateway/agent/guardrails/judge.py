@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 from contextlib import aclosing
 from typing import TYPE_CHECKING
+
+import structlog
 
 from gateway.agent.guardrails.definition import Guardrail, Policy
 from gateway.agent.models.base import ModelStep, Purpose
@@ -16,7 +17,7 @@ from gateway.errors import GatewayError
 if TYPE_CHECKING:
     from gateway.agent.conversation import Conversation
 
-log = logging.getLogger("gateway.agent")
+log = structlog.get_logger()
 
 SHORT_WORDS = 3
 """Utterances of fewer words are judged only where the policy says so."""
@@ -54,19 +55,20 @@ async def judged_bad(
             async for part in parts:
                 words += part.text or ""
     except (TimeoutError, GatewayError) as error:
+        told = error.fields() if isinstance(error, GatewayError) else {"code": "guardrail.late"}
         log.error(
-            "session %s: guardrail %s could not be asked: %s",
-            conversation.identity.session,
-            guardrail.name,
-            error if isinstance(error, GatewayError) else "too late",
+            "guardrail.not_asked",
+            session=conversation.identity.session,
+            guardrail=guardrail.name,
+            **told,
         )
         return not policy.fail_open
     verdict = VERDICT.search(words.upper())
     if verdict is None:
         log.error(
-            "session %s: the model gave no verdict on guardrail %s",
-            conversation.identity.session,
-            guardrail.name,
+            "guardrail.no_verdict",
+            session=conversation.identity.session,
+            guardrail=guardrail.name,
         )
         return not policy.fail_open
     return verdict[1] == "TRIGGER"

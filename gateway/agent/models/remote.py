@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Iterable
@@ -11,6 +10,7 @@ from contextlib import aclosing
 from typing import Any
 
 import aiohttp
+import structlog
 
 from gateway.agent.models.base import ModelStep
 from gateway.agent.models.flow import in_sentences
@@ -18,7 +18,7 @@ from gateway.agent.platform import Part
 from gateway.config import ModelSettings
 from gateway.errors import AppError, RuntimeFailure
 
-log = logging.getLogger("gateway.agent")
+log = structlog.get_logger()
 
 PAUSE_S = 0.3
 """Wait before another attempt where the service does not say how long; doubled each time."""
@@ -103,7 +103,7 @@ class RemoteModel(ABC):
                 or loop.time() + wait_s >= deadline
             ):
                 raise failure
-            log.warning("%s: %s; another attempt in %.1f s", failure.code, model, wait_s)
+            log.warning("model.again", code=failure.code, model=model, wait_s=round(wait_s, 1))
             await asyncio.sleep(wait_s)
 
     async def _timed(

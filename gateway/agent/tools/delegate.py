@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+import structlog
 
 from gateway.agent.platform import Part
 from gateway.agent.tools.catalog import Entry
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from gateway.agent.conversation import Conversation
     from gateway.agent.tools.client import ClientCalls
 
-log = logging.getLogger("gateway.agent")
+log = structlog.get_logger()
 
 MAX_DEPTH = 3
 """Agents that work for agents that work for agents; further ones are refused."""
@@ -75,6 +76,11 @@ async def run_agent_tool(
     except TurnCancelled:
         raise
     except GatewayError as error:
-        log.error("session %s: agent tool %s: %s", conversation.identity.session, entry.name, error)
+        log.error(
+            "agent_tool.failed",
+            session=conversation.identity.session,
+            tool=entry.name,
+            **error.fields(),
+        )
         return {"error": "the agent failed"}
     return {"response": " ".join(aside.texts)}

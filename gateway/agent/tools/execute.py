@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
+
+import structlog
 
 from gateway.agent import callbacks
 from gateway.agent.conversation import Conversation
@@ -18,7 +19,7 @@ from gateway.agent.tools.python import error_text
 from gateway.agent.tools.schema import function_schema
 from gateway.agent.turn import Turn, clean_json
 
-log = logging.getLogger("gateway.agent")
+log = structlog.get_logger()
 
 
 async def execute(
@@ -93,14 +94,14 @@ async def run_here(
             lambda: call_here(conversation, entry, args), context, deadline_s
         )
     except DeadlineExceeded:
-        log.error("session %s: tool %s overran", conversation.identity.session, entry.name)
+        log.error("tool.overran", session=conversation.identity.session, tool=entry.name)
         return {"error": f"the tool took longer than {deadline_s:g} seconds"}, False
     except Exception as error:
         log.error(
-            "session %s: tool %s raised %s",
-            conversation.identity.session,
-            entry.name,
-            type(error).__name__,
+            "tool.raised",
+            session=conversation.identity.session,
+            tool=entry.name,
+            error=type(error).__name__,
         )
         return {"error": error_text(error)}, False
     return value, True

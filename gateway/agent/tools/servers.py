@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+
+import structlog
 
 from gateway.agent.conversation import Conversation
-from gateway.agent.runner import DeadlineExceeded
 from gateway.errors import GatewayError
 
-log = logging.getLogger("gateway.agent")
+log = structlog.get_logger()
 
 LIST_S = 3.0
 """A server that takes longer has no tools for now; nobody on a telephone waits for it."""
@@ -29,5 +29,5 @@ async def _ask(conversation: Conversation, toolset: str) -> None:
         await conversation.run_code(
             lambda: catalog.list_server(toolset, context), conversation.context(), LIST_S
         )
-    except (DeadlineExceeded, GatewayError) as error:
-        log.error("toolset %s has no tools for now: %s", toolset, error)
+    except GatewayError as error:
+        log.error("toolset.not_listed", toolset=toolset, **error.fields())

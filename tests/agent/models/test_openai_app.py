@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from gateway.config import Settings
 from tests.agent.made import make_app, python_tool
@@ -101,27 +102,28 @@ async def test_new_input_hangs_up_on_the_model(server: Service, tmp_path: Path) 
 
 
 async def test_an_answer_that_breaks_off_ends_in_the_apology(
-    server: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    server: Service, tmp_path: Path
 ) -> None:
     server.answer(said("Your balance is high. "), said("Your secret"), cut=True)
     settings = Settings.model_validate({"model": chat_settings(server)})
-    async with talk(_app(tmp_path), settings) as client:
-        heard = texts(await client.say("my balance"))
+    with capture_logs() as lines:
+        async with talk(_app(tmp_path), settings) as client:
+            heard = texts(await client.say("my balance"))
     assert heard == ["Your balance is high. ", Settings().call.fallback_message]
-    assert "model.broken" in caplog.text
+    assert [line["code"] for line in lines] == ["model.broken"]
     for word in (KEY, "balance", "secret"):
-        assert word not in caplog.text
+        assert word not in str(lines)
 
 
-async def test_the_log_says_what_to_do_about_a_failure(
-    server: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_the_log_says_what_to_do_about_a_failure(server: Service, tmp_path: Path) -> None:
     server.answer(body={}, status=401)
     settings = Settings.model_validate({"model": chat_settings(server)})
-    async with talk(_app(tmp_path), settings) as client:
-        await client.say("Hello.")
-    assert "model.auth" in caplog.text
-    assert "check model.api_key" in caplog.text
+    with capture_logs() as lines:
+        async with talk(_app(tmp_path), settings) as client:
+            await client.say("Hello.")
+    (line,) = lines
+    assert line["code"] == "model.auth"
+    assert "check model.api_key" in line["hint"]
 
 
 async def test_what_callbacks_may_still_change_is_held_back_and_whole(

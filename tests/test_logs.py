@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import pytest
 import structlog
 
 from gateway.config import LogSettings
-from gateway.server.logs import set_up
+from gateway.logs import OWN, set_up, without_message
 
 
 @pytest.fixture(autouse=True)
@@ -59,3 +60,36 @@ def test_a_traceback_tells_where_and_no_values(
     assert shown.count("test_a_traceback_tells_where_and_no_values") >= 2
     assert shown.count("17 characters") >= 2
     assert "4711" not in shown.replace('spoken = "my number is 4711"', "")
+
+
+def test_what_an_exception_says_is_no_part_of_its_log_line() -> None:
+    with pytest.raises(ValueError, match="4711") as caught:
+        int("4711#")
+    shown = without_message(caught.value)
+    assert shown.startswith("ValueError\n  ")
+    assert f"{__file__}:" in shown
+    assert "4711" not in shown
+
+
+def test_where_app_code_runs_exceptions_say_nothing_and_its_own_logging_is_shown() -> None:
+    stream = io.StringIO()
+    set_up(LogSettings(format="json"), stream, runs_app=True)
+    try:
+        int("4711#")
+    except ValueError:
+        structlog.get_logger().exception("turn.failed", session="s1")
+        logging.getLogger("anything").exception("failed")
+    logging.getLogger("anything").info("shown", extra={"session": "s1"})
+    own, others, shown = map(json.loads, stream.getvalue().splitlines())
+    assert own["exception"].startswith("ValueError\n  ")
+    assert others["exception"].startswith("ValueError\n  ")
+    assert "4711" not in stream.getvalue()
+    assert (shown["event"], shown["session"]) == ("shown", "s1")
+
+
+def test_a_reader_that_goes_away_costs_nobody_a_call() -> None:
+    stream = io.StringIO()
+    set_up(LogSettings(format="json"), stream)
+    stream.close()
+    structlog.get_logger().warning("call.error", code="a.b")
+    logging.getLogger(OWN).warning("the same")
