@@ -12,7 +12,8 @@
     ├── RestError          a platform's REST interface failed      rest.*
     ├── RuntimeFailure     the agent runtime failed or went away   runtime.*
     │   └── ModelFailure   … its model gave no answer              model.*
-    └── RecordError        a record that cannot be kept or sent    records.*
+    ├── RecordError        a record that cannot be kept or sent    records.*
+    └── NoticeError        word of a call's end that is not taken  notice.*
 
 Each carries a stable `code` (met again in logs and metrics), the `where` (file and key path, or
 message and field) and a `hint` that says the way out.
@@ -120,3 +121,7 @@ class RuntimeFailure(GatewayError):
 
 class RecordError(GatewayError):
     """A record of a call that cannot be kept or delivered."""
+
+
+class NoticeError(GatewayError):
+    """Word of a call's end that nobody has taken."""

@@ -23,6 +23,20 @@ Origin = Annotated[str, AfterValidator(_origin)]
 """Where platforms reach this server: scheme and name."""
 
 
+def _onward(value: str) -> str:
+    parts = urlsplit(value)
+    loopback = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    if not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and loopback)):
+        raise ValueError("no address such as https://voice.example.com/after-the-agent")
+    if parts.fragment or len(value) > 1000:
+        raise ValueError("an address without a fragment, of at most 1000 characters")
+    return value
+
+
+Onward = Annotated[str, AfterValidator(_onward)]
+"""A page of the operator's; what the agent says of a call stands in its query, so by TLS only."""
+
+
 class PlatformSettings(BaseModel):
     """What every platform may need; each dialect reads what it knows."""
 
@@ -63,7 +77,15 @@ class PlatformSettings(BaseModel):
     """Base URL of the REST interface, for regions and tests; default: the platform's own."""
 
 
-class TwilioSettings(PlatformSettings):
+class ContinuingSettings(PlatformSettings):
+    """Platforms whose calls can be sent on to another page by REST."""
+
+    continue_url: Onward | None = None
+    """Your own instructions for a call that the agent ends with `params`, or hands on without a
+    number: the call goes on there, with `params` in the query. Default: it ends."""
+
+
+class TwilioSettings(ContinuingSettings):
     """Twilio. `auth_tokens` sign the webhooks; with `account` the first also opens REST."""
 
     batch_ms: int = Field(20, ge=20, le=200, multiple_of=20)
@@ -89,6 +111,8 @@ class AsteriskSettings(PlatformSettings):
     trust_query: bool = False
     """True: custom data is also taken from the address (`v()`), which some versions of Asterisk
     carry over to the next call."""
+    output_prefix: str = Field("VG_", pattern=r"^[A-Za-z_]\w{0,31}$")
+    """Begins the channel variables that hold the agent's last `params` (Stasis only)."""
 
 
 class ForkSettings(PlatformSettings):
@@ -104,7 +128,7 @@ class ForkSettings(PlatformSettings):
     """Length of one `playAudio` clip."""
 
 
-class JambonzSettings(ForkSettings):
+class JambonzSettings(ForkSettings, ContinuingSettings):
     """jambonz `listen`. `account` and `api_secret` open its REST interface at `rest_url`.
 
     `username` and `password` are what jambonz sends (`wsAuth` and the webhook's).
@@ -147,7 +171,7 @@ class GenesysSettings(PlatformSettings):
     """Output variable that holds whom to hand over to."""
 
 
-class VonageSettings(PlatformSettings):
+class VonageSettings(ContinuingSettings):
     """Vonage. `auth_tokens` are signature secrets of the account.
 
     `account` is the application's id: tokens of others are refused. With `api_secret`, its private
@@ -179,7 +203,7 @@ class TelnyxSettings(PlatformSettings):
         return self
 
 
-class SignalWireSettings(PlatformSettings):
+class SignalWireSettings(ContinuingSettings):
     """SignalWire. `auth_tokens` are signing keys or stream tokens (`authBearerToken`).
 
     `account` (project id), `api_secret` (token) and `rest_url` (`https://SPACE.signalwire.com`)
@@ -194,7 +218,7 @@ class SignalWireSettings(PlatformSettings):
     """Byte order of L16, both ways."""
 
 
-class PlivoSettings(PlatformSettings):
+class PlivoSettings(ContinuingSettings):
     """Plivo. `auth_tokens` sign the webhooks and sockets; with `account` the first opens REST.
 
     A transfer needs `public_origin` here too.
@@ -217,7 +241,7 @@ class ExotelSettings(PlatformSettings):
     """Least audio in one message but the last of a stretch; smaller ones jitter there."""
 
 
-class BandwidthSettings(PlatformSettings):
+class BandwidthSettings(ContinuingSettings):
     """Bandwidth. `username` and `password` are what it sends with webhooks and sockets.
 
     `account`, `api_key` (client id) and `api_secret` (client secret) open REST.

@@ -10,6 +10,7 @@ from gateway.assets import AudioAssets
 from gateway.call.profile import CallProfile
 from gateway.channels import base
 from gateway.channels.base import EndReason
+from gateway.notices import CallNotices
 from gateway.platforms.known_calls import KnownCalls
 from gateway.platforms.terms import Accounts, Terms
 from gateway.records.recorder import CallRecorder
@@ -62,6 +63,7 @@ class CallServices:
     runtime_audio: AudioTerms = field(default_factory=AudioTerms)
     """For a runtime that listens and speaks itself."""
     records: CallRecords | None = None
+    notices: CallNotices | None = None
     terms: Mapping[str, Terms] = field(default_factory=dict)
     """On what terms the calls of each dialect are taken; none: the common ones."""
     accounts: Accounts = field(default_factory=Accounts)

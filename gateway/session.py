@@ -22,6 +22,7 @@ from gateway.call.machine import CallMachine
 from gateway.channels import base
 from gateway.channels.base import Channel, EndReason, Wire
 from gateway.errors import GatewayError, ProtocolError, RestError, RuntimeFailure, SpeechError
+from gateway.notices import CallNotice
 from gateway.platforms.line import PlatformLine, Transport
 from gateway.platforms.terms import Terms, full_account
 from gateway.records.recorder import CallRecorder
@@ -76,6 +77,7 @@ class LiveCall:
         """Where the runtime listens and speaks itself."""
         self._runtime: RuntimeClient | None = None
         self._recorder: CallRecorder | None = None
+        self._notice: CallNotice | None = None
         self._closed = False
         self._teardown_task: asyncio.Task[None] | None = None
         self._counted = False
@@ -267,11 +269,12 @@ class LiveCall:
         # Tasks of the call inherit this: each of their log lines carries the id.
         structlog.contextvars.bind_contextvars(call_id=started.call_id)
         limit = self._terms.max_calls_per_account
-        dialect = self._line.capabilities.dialect
-        self._counted = self._services.accounts.enter(dialect, started.account, limit)
+        self._counted = self._services.accounts.enter(able.dialect, started.account, limit)
         if not self._counted:
             self._apply(self._machine.refused(started, full_account(), now))
             return
+        if self._services.notices is not None:
+            self._notice = self._services.notices.begin(able.dialect, started)
         if self._services.records is not None:
             self._recorder = self._services.records.begin(started, self._begun, now)
         profile = self._services.profile
@@ -434,6 +437,8 @@ class LiveCall:
         self._services.observer.record(self.call_id, t - self._begun, kind, fields)
         if self._recorder is not None:
             self._recorder.note(t, kind, fields)
+        if self._notice is not None:
+            self._notice.note(kind, fields)
 
     def _failed(self, error: GatewayError) -> None:
         self._observe(self._loop.time(), "error", error.fields())
@@ -447,12 +452,11 @@ class LiveCall:
             self._recorder.end(self._loop.time())
         if self._waiting is not None:
             self._waiting.cancel()
+        dialect = self._line.capabilities.dialect
         if self._counted and self._started is not None:
-            dialect = self._line.capabilities.dialect
             self._services.accounts.leave(dialect, self._started.account)
         if self._known:
-            known, dialect = self._services.known, self._line.capabilities.dialect
-            known.leave(dialect, self.call_id, self._loop.time())
+            self._services.known.leave(dialect, self.call_id, self._loop.time())
         self._services.parked.pop(self.call_id, None)
         if not self._line.parting:
             self._line.close(1000, action.reason.value)
@@ -590,5 +594,7 @@ class LiveCall:
         if self._line.parting:
             await self._line.part(reason)
         self._services.observer.ended(self.call_id, reason)
+        if self._notice is not None and self._services.notices is not None:
+            self._services.notices.ended(self._notice, reason)
         if not self._done.done():
             self._done.set_result(reason)

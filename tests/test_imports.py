@@ -12,6 +12,7 @@ COMMON = {
     "errors",
     "config",
     "platform_settings",
+    "notice_settings",
     "bidi",
     "background",
     "sentences",
@@ -20,7 +21,10 @@ COMMON = {
     "__init__",
 }
 RING_1 = {"audio", "call", "channels"}
-RING_2 = {"speech", "assets", "runtime", "records", "platforms", "services", "session", "ticker"}
+RING_2 = {
+    *{"speech", "assets", "runtime", "records", "notices", "platforms", "services", "session"},
+    "ticker",
+}
 RING_3 = {"server", "simulate", "load", "console", "cli", "demo", "evaluate"}
 IMPURE = {"asyncio", "socket", "threading", "time", "subprocess", "aiohttp", "websockets", "picows"}
 

@@ -6,13 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gateway.bidi import AGENT_HANDOFF, ESCALATION_MESSAGE, PHONE_TRANSFER
 from gateway.call.desk import Desk
 from gateway.channels.base import EndReason, Hangup, Transfer
 from gateway.channels.capabilities import TransferBy
-
-ESCALATION_MESSAGE = "ESCALATION_MESSAGE"
-PHONE_TRANSFER = "PHONE_GATEWAY_TRANSFER"
-AGENT_HANDOFF = "LIVE_AGENT_HANDOFF"
 
 
 @dataclass(frozen=True, slots=True)

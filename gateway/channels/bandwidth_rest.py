@@ -11,10 +11,13 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from gateway.channels.dialect import CallRef, ClientCredentials, RestAuth, RestRequest
+from gateway.channels.outputs import after_hangup, after_transfer, as_json, outputs_of
 from gateway.channels.sip import is_sip
 from gateway.platform_settings import BandwidthSettings
 
 BASE_URL: Final = "https://voice.bandwidth.com"
+TAG_BYTES: Final = 256
+"""Longest tag of a call."""
 MAX_KEYS: Final = 50
 """Most keys of one verb."""
 GONE: Final = (404, 409, 410)
@@ -35,17 +38,22 @@ class BandwidthRest:
         settings = self._settings
         return ClientCredentials(settings.token_url, settings.api_key, self._secret)
 
-    def hangup(self, call: CallRef) -> Sequence[RestRequest]:
-        """State `completed`."""
-        return [RestRequest("POST", self._path(call), json={"state": "completed"}, gone=GONE)]
+    def hangup(self, call: CallRef, metadata: Mapping[str, Any]) -> Sequence[RestRequest]:
+        """On at the operator's page where there is something to tell it, else `completed`."""
+        if url := after_hangup(self._settings.continue_url, metadata):
+            return [self._go_on(call, url, metadata)]
+        return [self._update(call, {"state": "completed"}, metadata)]
 
     def transfer(
         self, call: CallRef, target: str, metadata: Mapping[str, Any]
     ) -> Sequence[RestRequest]:
-        """BXML that calls the target; without one there is nobody to call."""
+        """BXML that calls the target; without one the operator's, if any."""
         if not target:
-            return []
+            url = after_transfer(self._settings.continue_url, target, metadata)
+            return [self._go_on(call, url, metadata)] if url else []
         document = ElementTree.Element("Bxml")
+        if tag := _tag(metadata):
+            ElementTree.SubElement(document, "Tag").text = tag
         moved = ElementTree.SubElement(document, "Transfer")
         by_sip = is_sip(target)
         called = ElementTree.SubElement(moved, "SipUri" if by_sip else "PhoneNumber")
@@ -61,6 +69,17 @@ class BandwidthRest:
         hold(document, self._settings)
         return [self._replace(call, document, repeatable=False)]
 
+    def _go_on(self, call: CallRef, url: str, metadata: Mapping[str, Any]) -> RestRequest:
+        told = {"state": "active", "redirectUrl": url, "redirectMethod": "POST"}
+        return self._update(call, told, metadata)
+
+    def _update(
+        self, call: CallRef, told: Mapping[str, str], metadata: Mapping[str, Any]
+    ) -> RestRequest:
+        tag = _tag(metadata)
+        change = {**told, **({"tag": tag} if tag else {})}
+        return RestRequest("POST", self._path(call), json=change, gone=GONE)
+
     def _replace(
         self, call: CallRef, document: ElementTree.Element, *, repeatable: bool = True
     ) -> RestRequest:
@@ -70,6 +89,11 @@ class BandwidthRest:
     def _path(self, call: CallRef) -> str:
         account = quote(self._settings.account or call.account, safe="")
         return f"/api/v2/accounts/{account}/calls/{quote(call.call_id, safe='')}"
+
+
+def _tag(metadata: Mapping[str, Any]) -> str:
+    """The agent's `params` as the tag that later events bring; empty without any."""
+    return as_json(outputs_of(metadata), TAG_BYTES)
 
 
 def hold(document: ElementTree.Element, settings: BandwidthSettings) -> None:

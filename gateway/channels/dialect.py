@@ -184,6 +184,8 @@ class RestRequest:
     """Words in the body of an error that mean the same, such as a quoted code."""
     repeatable: bool = True
     """Whether it may be sent again where it is not known if the first one was carried out."""
+    needed: bool = True
+    """False: if it is refused, the requests behind it are made all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,8 +227,11 @@ class RestWords(Protocol):
         """The credentials (a signed token is made for `now_s`, wall clock)."""
         ...
 
-    def hangup(self, call: CallRef) -> Sequence[RestRequest]:
-        """What ends the call; empty: it cannot."""
+    def hangup(self, call: CallRef, metadata: Mapping[str, Any]) -> Sequence[RestRequest]:
+        """What ends the call, and leaves the `params` there; empty: the codec's words do.
+
+        Without `params` nothing but the end is asked for.
+        """
         ...
 
     def transfer(

@@ -59,6 +59,7 @@ from gateway.channels.capabilities import (
 )
 from gateway.channels.dialect import Dialect, MediaRoute, Opening, Proof
 from gateway.channels.genesys_proof import GenesysProof
+from gateway.channels.outputs import fitting, json_size
 from gateway.errors import ProtocolError
 from gateway.platform_settings import GenesysSettings
 
@@ -358,7 +359,7 @@ class GenesysChannel(Codec):
         if not self._opened or self._closed or self._leaving:
             return [Close(1000, reason)]
         self._leaving = True
-        told = {"reason": reason, "outputVariables": _fitting(outputs)}
+        told = {"reason": reason, "outputVariables": fitting(outputs, json_size, OUTPUT_BYTES)}
         return [self._say("disconnect", told)]
 
     def protocol_close(self, error: Exception) -> list[Wire | Close]:
@@ -410,17 +411,6 @@ def _fault(told: dict[str, Any]) -> list[ChannelEvent]:
 
 def _mapping(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _fitting(outputs: dict[str, str]) -> dict[str, str]:
-    """As many outputs as one message holds; the longest are left out first."""
-    sizes = {name: len(orjson.dumps({name: value}, default=str)) for name, value in outputs.items()}
-    left = dict(outputs)
-    for name in sorted(sizes, key=lambda one: sizes[one], reverse=True):
-        if sum(sizes[one] for one in left) <= OUTPUT_BYTES:
-            break
-        del left[name]
-    return left
 
 
 DIALECT: Final = Dialect(

@@ -11,6 +11,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from gateway.channels.dialect import Basic, CallRef, RestAuth, RestRequest
+from gateway.channels.outputs import after_hangup, after_transfer
 from gateway.channels.sip import with_headers
 from gateway.platform_settings import SignalWireSettings
 
@@ -25,28 +26,35 @@ class SignalWireRest:
         secret = settings.api_secret
         self._token = secret.get_secret_value() if secret is not None else ""
         self._origin = (settings.public_origin or "").rstrip("/")
+        self._continue_url = settings.continue_url
         self.base_url = (settings.rest_url or "").rstrip("/")
 
     def auth(self, now_s: float) -> RestAuth:
         """Project id and token."""
         return Basic(self._project, self._token)
 
-    def hangup(self, call: CallRef) -> Sequence[RestRequest]:
-        """Status `completed`."""
-        return [self._update(call, {"Status": "completed"})]
+    def hangup(self, call: CallRef, metadata: Mapping[str, Any]) -> Sequence[RestRequest]:
+        """On at the operator's page where there is something to tell it, else `completed`."""
+        url = after_hangup(self._continue_url, metadata)
+        return [self._go_on(call, url) if url else self._update(call, {"Status": "completed"})]
 
     def transfer(
         self, call: CallRef, target: str, metadata: Mapping[str, Any]
     ) -> Sequence[RestRequest]:
-        """On at our own page that dials; without a target or an origin there is none."""
-        if not target or not self._origin:
-            return []
-        url = f"{self._origin}{TRANSFER}?{urlencode({'target': with_headers(target, metadata)})}"
-        return [self._update(call, {"Url": url, "Method": "POST"})]
+        """On at our own page that dials; without a target or an origin the operator's, if any."""
+        if target and self._origin:
+            query = urlencode({"target": with_headers(target, metadata)})
+            url = f"{self._origin}{TRANSFER}?{query}"
+        else:
+            url = after_transfer(self._continue_url, target, metadata)
+        return [self._go_on(call, url)] if url else []
 
     def send_dtmf(self, call: CallRef, digits: str) -> Sequence[RestRequest]:
         """Not by REST: the stream itself has words for it."""
         return []
+
+    def _go_on(self, call: CallRef, url: str) -> RestRequest:
+        return self._update(call, {"Url": url, "Method": "POST"})
 
     def _update(self, call: CallRef, form: Mapping[str, str]) -> RestRequest:
         project, sid = quote(self._project, safe=""), quote(call.call_id, safe="")

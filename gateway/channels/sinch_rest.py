@@ -28,7 +28,7 @@ class SinchRest:
         """Key and secret of the application."""
         return self._auth
 
-    def hangup(self, call: CallRef) -> Sequence[RestRequest]:
+    def hangup(self, call: CallRef, metadata: Mapping[str, Any]) -> Sequence[RestRequest]:
         """The action `hangup`."""
         return [_update(call, "hangup")]
 

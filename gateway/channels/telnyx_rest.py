@@ -5,17 +5,24 @@ A call that has ended already is refused with 422 and the code 90018.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
+import orjson
+
+from gateway.channels.base import first_text
 from gateway.channels.dialect import Bearer, CallRef, RestAuth, RestRequest
+from gateway.channels.outputs import fitting, json_size, outputs_of
 from gateway.channels.sip import headers_of
 from gateway.platform_settings import TelnyxSettings
 
 BASE_URL: Final = "https://api.telnyx.com"
 ENDED: Final = '"90018"'
+STATE_BYTES: Final = 4096
+"""Most of the agent's `params` in a call's state; Telnyx names no limit of its own."""
 
 
 class TelnyxRest:
@@ -30,9 +37,10 @@ class TelnyxRest:
         """The API key."""
         return Bearer(self._key)
 
-    def hangup(self, call: CallRef) -> Sequence[RestRequest]:
-        """The action `hangup`."""
-        return [action(call.call_id, "hangup", {})]
+    def hangup(self, call: CallRef, metadata: Mapping[str, Any]) -> Sequence[RestRequest]:
+        """The action `hangup`; the agent's `params` become the state that later events bring."""
+        state = _state(call, metadata)
+        return [action(call.call_id, "hangup", {"client_state": state} if state else {})]
 
     def transfer(
         self, call: CallRef, target: str, metadata: Mapping[str, Any]
@@ -45,6 +53,8 @@ class TelnyxRest:
             told["custom_headers"] = [
                 {"name": f"X-{name}", "value": text} for name, text in headers.items()
             ]
+        if state := _state(call, metadata):
+            told |= {"client_state": state, "target_leg_client_state": state}
         return [action(call.call_id, "transfer", told)]
 
     def send_dtmf(self, call: CallRef, digits: str) -> Sequence[RestRequest]:
@@ -58,14 +68,28 @@ class TelnyxRest:
 
 
 def action(call_id: str, name: str, told: Mapping[str, Any]) -> RestRequest:
-    """A command to a call that is carried out once, however often it is sent."""
-    command_id = hashlib.sha256(f"{call_id} {name}".encode()).hexdigest()[:32]
+    """A command to a call that is carried out once, however often it is sent.
+
+    One that was refused with a state is another one without it.
+    """
+    told_state = " state" if "client_state" in told else ""
+    command_id = hashlib.sha256(f"{call_id} {name}{told_state}".encode()).hexdigest()[:32]
     return RestRequest(
         "POST",
         _path(call_id, name),
         json={**told, "command_id": command_id},
         gone_words=(ENDED,),
     )
+
+
+def _state(call: CallRef, metadata: Mapping[str, Any]) -> str:
+    """The agent's `params` beside the state that the call came with; empty without any."""
+    params = fitting(outputs_of(metadata), json_size, STATE_BYTES)
+    if not params:
+        return ""
+    before = first_text(call.custom, "client_state")
+    state = {"params": params, **({"client_state": before} if before else {})}
+    return base64.b64encode(orjson.dumps(state)).decode()
 
 
 def _path(call_id: str, name: str) -> str:

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from gateway.channels.dialect import Basic, CallRef, RestAuth, RestRequest
+from gateway.channels.outputs import after_hangup, after_transfer
 from gateway.channels.sip import with_headers
 from gateway.channels.twiml import dial
 from gateway.platform_settings import TwilioSettings
@@ -35,16 +36,18 @@ class TwilioRest:
         token = settings.api_secret or settings.auth_tokens[0]
         return Basic(settings.account, token.get_secret_value())
 
-    def hangup(self, call: CallRef) -> Sequence[RestRequest]:
-        """Status `completed`."""
-        return [self._update(call, {"Status": "completed"})]
+    def hangup(self, call: CallRef, metadata: Mapping[str, Any]) -> Sequence[RestRequest]:
+        """On at the operator's page where there is something to tell it, else `completed`."""
+        url = after_hangup(self._settings.continue_url, metadata)
+        return [self._go_on(call, url) if url else self._update(call, {"Status": "completed"})]
 
     def transfer(
         self, call: CallRef, target: str, metadata: Mapping[str, Any]
     ) -> Sequence[RestRequest]:
-        """`<Dial>` in place of the stream; without a target there is nobody to dial."""
+        """`<Dial>` in place of the stream; without a target the operator's page, if any."""
         if not target:
-            return []
+            url = after_transfer(self._settings.continue_url, target, metadata)
+            return [self._go_on(call, url)] if url else []
         return [self._update(call, {"Twiml": dial(with_headers(target, metadata))})]
 
     def send_dtmf(self, call: CallRef, digits: str) -> Sequence[RestRequest]:
@@ -52,6 +55,9 @@ class TwilioRest:
         response = ElementTree.Element("Response")
         ElementTree.SubElement(response, "Play", {"digits": digits})
         return [self._update(call, {"Twiml": ElementTree.tostring(response, encoding="unicode")})]
+
+    def _go_on(self, call: CallRef, url: str) -> RestRequest:
+        return self._update(call, {"Url": url, "Method": "POST"})
 
     def _update(self, call: CallRef, form: Mapping[str, str]) -> RestRequest:
         account = quote(self._settings.account or call.account, safe="")

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from gateway.channels.base import first_text
 from gateway.channels.dialect import Bearer, CallRef, RestAuth, RestRequest
 from gateway.channels.jwt import rsa_key, sign_rs256
+from gateway.channels.outputs import after_hangup, after_transfer
 from gateway.channels.sip import headers_of, is_sip
 from gateway.platform_settings import VonageSettings
 
@@ -26,6 +27,7 @@ class VonageRest:
         pem = secret.get_secret_value() if secret is not None else ""
         self._application = settings.account
         self._key = rsa_key(pem, "platforms.vonage.api_secret")
+        self._continue_url = settings.continue_url
         self._token = ""
         self._renew_s = 0.0
         self.base_url = (settings.rest_url or BASE_URL).rstrip("/")
@@ -44,16 +46,19 @@ class VonageRest:
             self._renew_s = now_s + TOKEN_S / 2
         return Bearer(self._token)
 
-    def hangup(self, call: CallRef) -> Sequence[RestRequest]:
-        """The action `hangup`."""
+    def hangup(self, call: CallRef, metadata: Mapping[str, Any]) -> Sequence[RestRequest]:
+        """On with the operator's NCCO where there is something to tell it, else `hangup`."""
+        if url := after_hangup(self._continue_url, metadata):
+            return [_go_on(call, {"url": [url]})]
         return [RestRequest("PUT", _path(call), json={"action": "hangup"})]
 
     def transfer(
         self, call: CallRef, target: str, metadata: Mapping[str, Any]
     ) -> Sequence[RestRequest]:
-        """A new NCCO that connects the caller; without a target there is nobody to call."""
+        """A new NCCO that connects the caller; without a target the operator's, if any."""
         if not target:
-            return []
+            url = after_transfer(self._continue_url, target, metadata)
+            return [_go_on(call, {"url": [url]})] if url else []
         endpoint = endpoint_of(target)
         if headers := headers_of(target, metadata):
             endpoint["headers"] = headers
@@ -61,10 +66,7 @@ class VonageRest:
         own_number = first_text(call.custom, "to").removeprefix("+")
         if own_number:
             connect["from"] = own_number
-        destination = {"type": "ncco", "ncco": [connect]}
-        return [
-            RestRequest("PUT", _path(call), json={"action": "transfer", "destination": destination})
-        ]
+        return [_go_on(call, {"ncco": [connect]})]
 
     def send_dtmf(self, call: CallRef, digits: str) -> Sequence[RestRequest]:
         """Tones to the caller's leg."""
@@ -78,6 +80,11 @@ def endpoint_of(target: str) -> dict[str, Any]:
     if is_sip(target):
         return {"type": "sip", "uri": target}
     return {"type": "phone", "number": target.removeprefix("tel:").removeprefix("+")}
+
+
+def _go_on(call: CallRef, ncco: Mapping[str, Any]) -> RestRequest:
+    told = {"action": "transfer", "destination": {"type": "ncco", **ncco}}
+    return RestRequest("PUT", _path(call), json=told)
 
 
 def _path(call: CallRef) -> str:

@@ -25,8 +25,9 @@ from gateway.channels.base import (
 from gateway.channels.capabilities import Capabilities, DtmfOut, EndOut, TransferBy
 from gateway.channels.dialect import CallRef
 from gateway.channels.outbox import Outbox, needs_outbox
+from gateway.channels.outputs import outputs_of
 from gateway.errors import ProtocolError, RestError
-from gateway.platforms.rest import UNABLE
+from gateway.platforms.rest import REFUSED, UNABLE
 from gateway.platforms.terms import Terms
 
 PEER_CLOSE_S: Final = 3.0
@@ -224,7 +225,7 @@ class PlatformLine:
         """The last words: by REST, then the codec's; then the peer may close first. Bounded."""
         last, self._last = self._last, None
         if last is not None:
-            await self._hang_up()
+            await self._hang_up(last)
             self._say(last)
         if self._peer_closes and not self.gone:
             try:
@@ -234,13 +235,19 @@ class PlatformLine:
                 log.info("platform.did_not_close", seconds=PEER_CLOSE_S)
         self.close(1000, reason.value)
 
-    async def _hang_up(self) -> None:
+    async def _hang_up(self, last: Hangup) -> None:
         control = self._terms.control
         assert control is not None
         if not self._ref.call_id:
             # This socket never was the call's.
             return
-        try:
-            await control.hangup(self._ref)
-        except RestError as error:
-            log.warning("platform.hangup_failed", **error.fields())
+        # What the agent leaves may be what the platform refuses; the call has to end all the same.
+        for metadata in (last.metadata, {}) if outputs_of(last.metadata) else ({},):
+            try:
+                await control.hangup(self._ref, metadata)
+            except RestError as error:
+                if error.code != UNABLE:
+                    log.warning("platform.hangup_failed", **error.fields())
+                if error.code == REFUSED:
+                    continue
+            return

@@ -40,8 +40,10 @@ MAX_PENDING: Final = 1000
 """Requests at once; one more fails at once, since the platform does not keep up."""
 UNABLE: Final = "rest.unable"
 """Code where the platform has no words for what is wanted."""
+REFUSED: Final = "rest.refused"
+"""Code where it has understood, and does not want to."""
 
-REFUSED: Final = {
+REMEDIES: Final = {
     401: "check account and secret",
     403: "these credentials may not do this",
 }
@@ -53,8 +55,8 @@ log = structlog.get_logger()
 class CallControl(Protocol):
     """What can be done to a call from beside its media socket. All raise RestError."""
 
-    async def hangup(self, call: CallRef) -> None:
-        """End the call; one that has ended already is a success."""
+    async def hangup(self, call: CallRef, metadata: Mapping[str, Any]) -> None:
+        """End the call, with the agent's last words; one that has ended already is a success."""
         ...
 
     async def transfer(self, call: CallRef, target: str, metadata: Mapping[str, Any]) -> None:
@@ -99,9 +101,9 @@ class RestControl:
         self._token = ""
         self._token_until_s = 0.0
 
-    async def hangup(self, call: CallRef) -> None:
+    async def hangup(self, call: CallRef, metadata: Mapping[str, Any]) -> None:
         """End the call. Raises RestError."""
-        await self._perform(self._words.hangup(call), "hang up")
+        await self._perform(self._words.hangup(call, metadata), "hang up")
 
     async def transfer(self, call: CallRef, target: str, metadata: Mapping[str, Any]) -> None:
         """Hand the call on. Raises RestError."""
@@ -150,7 +152,12 @@ class RestControl:
         try:
             async with asyncio.timeout(self._deadline_s):
                 for request in requests:
-                    await self._one(request)
+                    try:
+                        await self._one(request)
+                    except RestError as error:
+                        if request.needed or error.code != REFUSED:
+                            raise
+                        log.warning("rest.left_out", **error.fields())
         except TimeoutError:
             raise self._error("rest.timeout", "the platform does not answer in time") from None
         except RestError:
@@ -214,8 +221,8 @@ class RestControl:
             busy = status == 429 or (status >= 500 and request.repeatable)
             if (busy or stale) and not last:
                 return _retry_after(response.headers.get("Retry-After", ""))
-            hint = REFUSED.get(status, "")
-            raise self._error("rest.refused", f"the platform answered {status}", hint)
+            hint = REMEDIES.get(status, "")
+            raise self._error(REFUSED, f"the platform answered {status}", hint)
 
     def _unreachable(self, why: str) -> RestError:
         return self._error("rest.unreachable", f"the platform cannot be reached: {why}")
@@ -259,7 +266,7 @@ class RestControl:
                 raise self._error(
                     "rest.token",
                     f"the platform gave no token (status {response.status})",
-                    REFUSED.get(response.status, ""),
+                    REMEDIES.get(response.status, ""),
                 ) from None
         self._token_until_s = now_s + max(0.0, lifetime_s - TOKEN_MARGIN_S)
 

@@ -22,6 +22,7 @@ from gateway.bidi import session_part
 from gateway.channels.base import Channel
 from gateway.config import Settings
 from gateway.errors import AssetError, ConfigError
+from gateway.notices import Notices
 from gateway.platforms.known_calls import KnownCalls
 from gateway.platforms.terms import rest_controls, terms_of
 from gateway.records import build as build_records
@@ -109,6 +110,10 @@ async def running(settings: Settings) -> AsyncIterator[Gateway]:
             stack.push_async_callback(records.aclose)
             records.start()
             observers.metrics.watch_records(lambda: records.figures)
+        notices = None
+        if settings.notices.url is not None:
+            notices = Notices(settings.notices, name_session, observers.metrics.error)
+            stack.push_async_callback(notices.aclose)
 
         async def open_runtime(
             dialect: str, call_id: str, config: Mapping[str, Any]
@@ -131,6 +136,7 @@ async def running(settings: Settings) -> AsyncIterator[Gateway]:
             shutdown_message=settings.call.shutdown_message,
             runtime_audio=runtime_audio(settings),
             records=records,
+            notices=notices,
             terms=terms_of(settings.platforms, controls),
             known=KnownCalls(settings.server.finished_call_s),
         )

@@ -26,8 +26,10 @@ def test_it_needs_address_user_and_secret() -> None:
 
 
 def test_hang_up_ends_the_callers_channel_else_our_own() -> None:
-    assert ari().hangup(CALL) == [RestRequest("DELETE", "/ari/channels/1748%2F11%20a", gone=(404,))]
-    assert ari().hangup(CallRef("1748.12"))[0].path == "/ari/channels/1748.12"
+    assert ari().hangup(CALL, {}) == [
+        RestRequest("DELETE", "/ari/channels/1748%2F11%20a", gone=(404,))
+    ]
+    assert ari().hangup(CallRef("1748.12"), {})[0].path == "/ari/channels/1748.12"
 
 
 def test_a_transfer_redirects_to_endpoints_and_goes_on_with_extensions() -> None:

@@ -220,7 +220,7 @@ def test_what_rest_is_asked() -> None:
     assert rest().auth(0.0) == ClientCredentials(
         "https://api.bandwidth.com/api/v1/oauth2/token", "id", "secret"
     )
-    (end,) = rest().hangup(CallRef("c/1"))
+    (end,) = rest().hangup(CallRef("c/1"), {})
     assert (end.method, end.path, end.json) == (
         "POST",
         "/api/v2/accounts/a1/calls/c%2F1",

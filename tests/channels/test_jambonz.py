@@ -198,13 +198,9 @@ def test_rest_updates_the_call() -> None:
     assert jambonz_rest.rest(JambonzSettings()) is None
     assert rest().auth(0.0) == Bearer("token")
     assert rest().base_url == "https://jambonz.cloud/api"
-    (request,) = rest().hangup(CALL)
-    assert (request.method, request.path, request.json) == (
-        "PUT",
-        "/v1/Accounts/acc-1/Calls/9a2c-41",
-        {"call_status": "completed"},
-    )
-    assert rest(account="mine").hangup(CALL)[0].path == "/v1/Accounts/mine/Calls/9a2c-41"
+    assert rest().hangup(CALL, {"params": {"a": "1"}}) == [], "the verbs behind `listen` decide"
+    (request,) = rest(account="mine").transfer(CALL, "+1", {})
+    assert (request.method, request.path) == ("PUT", "/v1/Accounts/mine/Calls/9a2c-41")
 
 
 def test_rest_presses_one_key_a_request() -> None:

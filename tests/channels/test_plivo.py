@@ -366,7 +366,7 @@ def test_what_rest_is_asked() -> None:
     assert rest(api_secret="s").auth(0.0) == Basic("MA1", "s")
     assert rest().base_url == "https://api.plivo.com"
     call = CallRef("a/b")
-    (end,) = rest().hangup(call)
+    (end,) = rest().hangup(call, {})
     assert (end.method, end.path) == ("DELETE", "/v1/Account/MA1/Call/a%2Fb/")
     (move,) = rest().transfer(call, "+1555", {})
     assert move.json == {

@@ -320,7 +320,7 @@ def test_what_rest_is_asked() -> None:
     path = f"/api/laml/2010-04-01/Accounts/project-1/Calls/{CALL_SID}.json"
     assert rest().auth(0.0) == Basic("project-1", "PT1")
     assert rest().base_url == "https://space.signalwire.com"
-    (hangup,) = rest().hangup(call)
+    (hangup,) = rest().hangup(call, {})
     assert (hangup.method, hangup.path, hangup.form) == ("POST", path, {"Status": "completed"})
     (handover,) = rest().transfer(call, "+15550123", {})
     assert handover.form == {

@@ -235,7 +235,7 @@ def test_what_rest_is_asked() -> None:
         "https://calling.api.sinch.com",
         Basic("k1", "c2VjcmV0"),
     )
-    (end,) = words.hangup(CallRef("a/b"))
+    (end,) = words.hangup(CallRef("a/b"), {})
     assert (end.method, end.path) == ("PATCH", "/calling/v1/calls/id/a%2Fb")
     assert end.json == {"instructions": [], "action": {"name": "hangup"}}
     (keys,) = words.send_dtmf(CallRef("c1"), "12#")

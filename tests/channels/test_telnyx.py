@@ -419,7 +419,7 @@ def test_what_rest_is_asked() -> None:
     base = "/v2/calls/v3%3Aa%2Fb/actions"
     assert rest().auth(NOW_S) == Bearer("KEY1")
     assert rest().base_url == "https://api.telnyx.com"
-    assert asked(rest().hangup(call)) == (f"{base}/hangup", {})
+    assert asked(rest().hangup(call, {})) == (f"{base}/hangup", {})
     assert asked(rest().transfer(call, "tel:+15550123", {})) == (
         f"{base}/transfer",
         {"to": "+15550123"},
@@ -429,8 +429,8 @@ def test_what_rest_is_asked() -> None:
 
 
 def test_a_command_that_is_sent_again_is_the_same_command_but_keys_are_not_repeated() -> None:
-    (one,), (two,) = rest().hangup(CallRef("a")), rest().hangup(CallRef("a"))
-    (other,) = rest().hangup(CallRef("b"))
+    (one,), (two,) = rest().hangup(CallRef("a"), {}), rest().hangup(CallRef("a"), {})
+    (other,) = rest().hangup(CallRef("b"), {})
     assert one.json["command_id"] == two.json["command_id"] != other.json["command_id"]
     (keys,) = rest().send_dtmf(CallRef("a"), "1")
     assert not keys.repeatable

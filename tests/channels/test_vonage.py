@@ -332,7 +332,7 @@ def asked(requests: Sequence[Any]) -> tuple[str, str, Any]:
 
 def test_what_rest_is_asked() -> None:
     call = CallRef("a/b", custom={"to": "+15550199"})
-    assert asked(rest().hangup(call)) == ("PUT", "/v1/calls/a%2Fb", {"action": "hangup"})
+    assert asked(rest().hangup(call, {})) == ("PUT", "/v1/calls/a%2Fb", {"action": "hangup"})
     assert asked(rest().send_dtmf(call, "12#")) == (
         "PUT",
         "/v1/calls/a%2Fb/dtmf",

@@ -147,10 +147,17 @@ async def test_with_ari_the_callers_channel_ends_first(server: RestServer) -> No
 
 
 async def test_a_transfer_moves_a_channel_in_stasis(server: RestServer) -> None:
-    target = {"params": {"PHONE_GATEWAY_TRANSFER": {"phoneNumber": "200"}}}
+    target = {"params": {"PHONE_GATEWAY_TRANSFER": {"phoneNumber": "200"}, "tier": "gold"}}
     async with calling(**ari(server, stasis=True)) as (running, asterisk):
+        # A variable that is refused does not keep the caller here.
+        server.will(409)
         running.agents[0].end(**target)
         assert await asterisk.until_hung_up() == ["HANGUP"]
+        variable = server.asked.pop(0)
+        assert (variable.path, variable.body) == (
+            "/ari/channels/17.1/variable",
+            '{"variable":"VG_tier","value":"gold"}',
+        )
         assert asked(server) == [
             ("POST", "/ari/channels/17.1/continue?context=default&extension=200")
         ]

@@ -49,7 +49,7 @@ async def control(server: RestServer) -> AsyncIterator[RestControl]:
 
 
 async def test_a_hang_up_completes_the_call(server: RestServer, control: RestControl) -> None:
-    await control.hangup(CALL)
+    await control.hangup(CALL, {})
     [asked] = server.asked
     assert (asked.method, asked.path) == ("POST", "/2010-04-01/Accounts/AC1/Calls/CA1.json")
     assert asked.form == {"Status": "completed"}
@@ -88,7 +88,7 @@ async def test_keys_are_played(server: RestServer, control: RestControl) -> None
 
 async def test_an_api_key_and_odd_ids(server: RestServer) -> None:
     control = RestControl(words(server, account="", api_key="SK1", api_secret="other"))
-    await control.hangup(CallRef("CA/../x", account="AC 9"))
+    await control.hangup(CallRef("CA/../x", account="AC 9"), {})
     await control.aclose()
     [asked] = server.asked
     assert asked.path == "/2010-04-01/Accounts/AC%209/Calls/CA%2F..%2Fx.json"
@@ -109,15 +109,15 @@ async def test_a_call_that_has_ended_already_is_a_success(
     server: RestServer, control: RestControl
 ) -> None:
     server.will(404, '{"code": 20404}')
-    await control.hangup(CALL)
-    await control.hangup(CALL)
+    await control.hangup(CALL, {})
+    await control.hangup(CALL, {})
     assert len(server.asked) == 2
 
 
 async def test_trouble_that_passes_is_sat_out(server: RestServer, control: RestControl) -> None:
     server.will(503)
     server.will(429, "", Retry_After="0")
-    await control.hangup(CALL)
+    await control.hangup(CALL, {})
     assert len(server.asked) == 3
 
 
@@ -125,7 +125,7 @@ async def test_attempts_are_bounded(server: RestServer, control: RestControl) ->
     for _ in range(9):
         server.will(500)
     with pytest.raises(RestError, match="500"):
-        await control.hangup(CALL)
+        await control.hangup(CALL, {})
     assert len(server.asked) == module.ATTEMPTS
 
 
@@ -135,7 +135,7 @@ async def test_a_refusal_is_final_and_no_redirect_is_followed(
 ) -> None:
     server.will(status, "", Location="/elsewhere")
     with pytest.raises(RestError) as caught:
-        await control.hangup(CALL)
+        await control.hangup(CALL, {})
     assert caught.value.code == "rest.refused"
     assert len(server.asked) == 1
 
@@ -144,7 +144,7 @@ async def test_nobody_there() -> None:
     settings = TwilioSettings(account="A", auth_tokens=["t"], rest_url="http://127.0.0.1:1")
     control = RestControl(TwilioRest(settings))
     with pytest.raises(RestError) as caught:
-        await control.hangup(CALL)
+        await control.hangup(CALL, {})
     await control.aclose()
     assert caught.value.code == "rest.unreachable"
 
@@ -153,7 +153,7 @@ async def test_a_platform_that_does_not_answer_is_given_up(server: RestServer) -
     server.hold = asyncio.Event()
     control = RestControl(words(server), deadline_s=0.2)
     with pytest.raises(RestError) as caught:
-        await control.hangup(CALL)
+        await control.hangup(CALL, {})
     await control.aclose()
     assert caught.value.code == "rest.timeout"
 
@@ -162,7 +162,7 @@ async def test_who_asked_may_be_cancelled_the_hang_up_goes_on(
     server: RestServer, control: RestControl
 ) -> None:
     server.hold = asyncio.Event()
-    asking = asyncio.create_task(control.hangup(CALL))
+    asking = asyncio.create_task(control.hangup(CALL, {}))
     await server.arrived.wait()
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -174,7 +174,7 @@ async def test_who_asked_may_be_cancelled_the_hang_up_goes_on(
 
 async def test_closing_waits_for_what_is_under_way(server: RestServer) -> None:
     control = RestControl(words(server))
-    asking = asyncio.create_task(control.hangup(CALL))
+    asking = asyncio.create_task(control.hangup(CALL, {}))
     await server.arrived.wait()
     await control.aclose()
     await asking
@@ -196,7 +196,7 @@ class Words:
             return None
         return ClientCredentials(self.base_url + "/token", "id", "hush")
 
-    def hangup(self, call: CallRef) -> tuple[RestRequest, ...]:
+    def hangup(self, call: CallRef, metadata: Any) -> tuple[RestRequest, ...]:
         return self._requests
 
     def transfer(self, call: CallRef, target: str, metadata: Any) -> tuple[RestRequest, ...]:
@@ -210,7 +210,7 @@ async def test_several_requests_are_sent_in_order_as_json(server: RestServer) ->
     control = RestControl(
         Words(server, RestRequest("PUT", "/one", json={"ü": 1}), RestRequest("DELETE", "/two"))
     )
-    await control.hangup(CALL)
+    await control.hangup(CALL, {})
     await control.aclose()
     assert [(a.method, a.path, a.body) for a in server.asked] == [
         ("PUT", "/one", '{"ü":1}'),
@@ -231,7 +231,7 @@ async def test_what_must_not_be_done_twice_is_not_repeated(server: RestServer) -
 async def test_an_error_that_says_that_the_call_is_over_is_a_success(server: RestServer) -> None:
     server.will(422, '{"errors":[{"code":"90018"}]}')
     control = RestControl(Words(server, RestRequest("POST", "/x", gone_words=('"90018"',))))
-    await control.hangup(CALL)
+    await control.hangup(CALL, {})
     await control.aclose()
 
 
@@ -241,14 +241,14 @@ async def test_a_token_is_fetched_once_kept_and_renewed(server: RestServer) -> N
         Words(server, RestRequest("POST", "/x"), oauth=True), wall_clock=lambda: now_s[0]
     )
     server.will(200, '{"access_token": "first", "expires_in": 100}')
-    await control.hangup(CALL)
-    await control.hangup(CALL)
+    await control.hangup(CALL, {})
+    await control.hangup(CALL, {})
     assert [a.path for a in server.asked] == ["/token", "/x", "/x"]
     assert server.asked[0].form == {"grant_type": "client_credentials"}
     assert {a.authorization for a in server.asked[1:]} == {"Bearer first"}
     now_s[0] += 80.0
     server.will(200, '{"access_token": "second"}')
-    await control.hangup(CALL)
+    await control.hangup(CALL, {})
     assert server.asked[-1].authorization == "Bearer second"
     await control.aclose()
 
@@ -270,7 +270,7 @@ async def test_a_token_server_that_stays_busy_is_given_up(server: RestServer) ->
         server.will(503)
     control = RestControl(Words(server, RestRequest("POST", "/x"), oauth=True))
     with pytest.raises(RestError) as caught:
-        await control.hangup(CALL)
+        await control.hangup(CALL, {})
     await control.aclose()
     assert caught.value.code == "rest.token"
     assert [a.path for a in server.asked] == ["/token"] * 3
@@ -281,7 +281,7 @@ async def test_a_token_withdrawn_before_its_time_is_fetched_anew(server: RestSer
     server.will(200, '{"access_token": "first"}')
     server.will(401)
     server.will(200, '{"access_token": "second"}')
-    await control.hangup(CALL)
+    await control.hangup(CALL, {})
     await control.aclose()
     assert [a.path for a in server.asked] == ["/token", "/x", "/token", "/x"]
     assert server.asked[-1].authorization == "Bearer second"
@@ -291,6 +291,6 @@ async def test_an_answer_that_is_no_token(server: RestServer) -> None:
     server.will(200, "<html>")
     control = RestControl(Words(server, RestRequest("POST", "/x"), oauth=True))
     with pytest.raises(RestError) as caught:
-        await control.hangup(CALL)
+        await control.hangup(CALL, {})
     await control.aclose()
     assert caught.value.code == "rest.token"
