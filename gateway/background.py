@@ -1,11 +1,20 @@
-"""How the helpers of the media process step back: app code and speech yield to frames."""
+"""The helpers of the media process: they step back for its frames, and end with it.
+
+App code and speech run in processes beside it, started by `gateway.runtime.child`.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
+import signal
 
 NICENESS = 10
+PARENT_PID = "PARENT_PID"
+"""Environment variable by which a helper knows the process that started it."""
+_PR_SET_PDEATHSIG = 1
+"""Linux's number of the wish to get a signal when the parent ends."""
 
 
 def yield_to_media() -> None:
@@ -21,3 +30,18 @@ def yield_to_media() -> None:
     if hasattr(os, "SCHED_BATCH"):
         with contextlib.suppress(OSError):
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+
+
+def end_with_parent() -> None:
+    """Have the system kill this process when the one that started it is gone, whatever it does.
+
+    Only where it says who it is (`PARENT_PID`), and where the system is Linux.
+    """
+    parent = os.environ.pop(PARENT_PID, "")
+    if not parent:
+        return
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if str(os.getppid()) != parent:
+        # It went before the wish was made.
+        os._exit(1)

@@ -21,7 +21,6 @@ from pydantic_settings import (
 )
 
 from gateway.errors import ConfigError
-from gateway.notice_settings import NoticeSettings
 from gateway.platform_settings import Origin, PlatformsSettings
 from gateway.wrong_settings import wrong_settings
 
@@ -356,6 +355,9 @@ class RuntimeSettings(Section):
     """For a tool beside the conversation."""
     callback_timeout_s: float = Field(10.0, gt=0)
     """For one callback."""
+    hang_timeout_s: float = Field(4.0, ge=1)
+    """For a sign of life of a process; the calls of one that hangs hear the fallback, and it is
+    replaced."""
     max_steps: int = Field(10, ge=1)
     """Answers of the model within one turn, tool calls among them."""
     diagnostics: bool = False
@@ -486,7 +488,6 @@ class Settings(BaseSettings):
     speech: SpeechSettings = SpeechSettings()
     assets: AssetSettings = AssetSettings()
     records: RecordSettings = RecordSettings()
-    notices: NoticeSettings = NoticeSettings()
     runtime: RuntimeSettings = RuntimeSettings()
     model: ModelSettings = ModelSettings()
     judge: ModelSettings | None = None

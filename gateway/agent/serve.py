@@ -1,8 +1,8 @@
 """The runtime as a process: `python -m gateway.agent.serve --socket PATH --app PATH`.
 
 It serves BidiRunSession JSON over websockets on a unix socket. To its supervisor it speaks JSON
-lines on standard output: `{"event": "ready"}` once it serves, `{"event": "alive"}` every second
-from then on (a process that stops saying so is killed), `{"event": "retiring"}` when it
+lines on standard output: `{"event": "ready"}` once it serves, `{"event": "alive"}` twice a
+second from then on (a process that stops saying so is killed), `{"event": "retiring"}` when it
 takes no new sessions and will leave after its last, `{"event": "failed", "code", "message",
 "where", "hint"}` before it leaves with status 2. Logs are on standard error. Whatever
 app code writes to its standard output or error becomes a log line, too.
@@ -42,14 +42,16 @@ from gateway.agent.scope import AppOutput, ScopeFilter, show_own_threads
 from gateway.agent.session import serve_link
 from gateway.agent.store import SessionStore
 from gateway.agent.wear import Wear
-from gateway.background import yield_to_media
+from gateway.background import end_with_parent, yield_to_media
 from gateway.config import LogSettings, Settings
 from gateway.errors import GatewayError
 from gateway.logs import set_up
 
 log = structlog.get_logger()
 
-PARENT_CHECK_S = 1.0
+BEAT_S = 0.5
+WEAR_BEATS = 2
+"""Signs of life between two looks at how worn the process is."""
 MAX_MESSAGE_BYTES = 16 << 20
 STACK_BYTES = 4 << 20
 CLOSE_TIMEOUT_S = 2.0
@@ -184,13 +186,15 @@ class Process:
         """
         parent = os.getppid()
         wear = Wear(self._settings.runtime.memory_mb)
+        beats = 0
         while os.getppid() == parent and not self._stop.is_set():
             if self._serving:
                 self.tell("alive")
-                if worn := wear.worn():
+                beats += 1
+                if beats % WEAR_BEATS == 0 and (worn := wear.worn()):
                     self._retire(f"app code holds on to too much: {worn}")
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(PARENT_CHECK_S):
+                async with asyncio.timeout(BEAT_S):
                     await self._stop.wait()
         self._stop.set()
 
@@ -242,6 +246,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--socket", type=Path, required=True, help="unix socket to listen on")
     parser.add_argument("--app", type=Path, required=True, help="folder or zip of the app")
     options = parser.parse_args(arguments)
+    end_with_parent()
     control, logs = _separate_output()
     _set_up_logs(LogSettings(), logs)
     given = "" if sys.stdin.isatty() else sys.stdin.read()

@@ -2,21 +2,23 @@
 
 App code never runs in the media process. Each runtime process serves many sessions on a unix
 socket of its own; one that dies loses its sessions (their calls hear the fallback) and is
-replaced; one that says nothing for long (app code that holds the interpreter) is killed; one that
-retires takes no new session and is ended when its last one is over.
+replaced, and what it has started ends with it; one that hangs (app code that holds the
+interpreter) is killed; one that retires takes no new session and is ended when its last one is
+over.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import shutil
-import signal
 import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +29,20 @@ from gateway.config import Settings
 from gateway.errors import AppError, ConfigError, GatewayError, RuntimeFailure
 from gateway.runtime.child import Child
 from gateway.runtime.link import RuntimeLink, WebsocketLink
+from gateway.runtime.pulse import Sample, hangs, sample
+from gateway.runtime.strays import MARK, end_strays
+from gateway.speech.aside import Aside
 
 log = structlog.get_logger("gateway.runtime")
 
 START_S = 30.0
 STOP_S = 3.0
 RETRY_S = 0.05
-BEAT_WAIT_S = 5.0
-"""Longest wait for a sign of life; one comes every second."""
-MISSED_BEATS = 3
-"""Waits in a row after which a process counts as hung. More than one, since this process may
-have been suspended itself."""
+QUIET_S = 1.0
+"""Length of the waits for a sign of life that are counted; one comes in each. They are counted,
+and not the time, since this process may have been suspended itself."""
+SLOW_TIMES = 3
+"""So many times the usual patience is had with a process that the machine does not let run."""
 RESTART_PAUSE_S = (0.1, 0.5, 1.0, 2.0, 5.0)
 LINE_LIMIT = 1 << 16
 KEPT_ENVIRONMENT = (
@@ -59,7 +64,10 @@ class _Process:
     socket: str
     sessions: int = 0
     retiring: bool = False
-    watchers: list[asyncio.Task[None]] = field(default_factory=list)
+    quiet: int = 0
+    """Waits in a row without a sign of life."""
+    links: set[_CountedLink] = field(default_factory=set)
+    watcher: asyncio.Task[None] | None = None
 
     @property
     def alive(self) -> bool:
@@ -69,10 +77,11 @@ class _Process:
 class _CountedLink:
     """A link that gives its place in the process back when it closes."""
 
-    def __init__(self, link: RuntimeLink, owner: EmbeddedRuntime, process: _Process) -> None:
+    def __init__(self, link: WebsocketLink, owner: EmbeddedRuntime, process: _Process) -> None:
         self._link = link
         self._owner = owner
         self._process: _Process | None = process
+        process.links.add(self)
 
     async def send(self, message: Mapping[str, Any]) -> None:
         await self._link.send(message)
@@ -80,12 +89,17 @@ class _CountedLink:
     async def receive(self) -> dict[str, Any] | None:
         return await self._link.receive()
 
+    def abort(self) -> None:
+        """The process is gone: whoever waits is told so at once."""
+        self._link.abort()
+
     async def aclose(self) -> None:
         process, self._process = self._process, None
         try:
             await self._link.aclose()
         finally:
             if process is not None:
+                process.links.discard(self)
                 self._owner._release(process)
 
 
@@ -97,8 +111,10 @@ class EmbeddedRuntime:
         self._app = app
         self._folder = tempfile.mkdtemp(prefix="voice-gateway-")
         self._processes: list[_Process] = []
-        self._keepers: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[Any]] = []
+        """What starts processes."""
         self._changed = asyncio.Condition()
+        self._aside = Aside("runtime-proc")
         self._closing = False
         self._started = 0
 
@@ -117,15 +133,21 @@ class EmbeddedRuntime:
 
         Raises RuntimeFailure, or what a process says of an app or settings that it cannot use.
         """
-        first = await asyncio.gather(
-            *(self._launch() for _ in range(self._settings.runtime.processes)),
-            return_exceptions=True,
-        )
-        failures = [item for item in first if isinstance(item, BaseException)]
-        if failures:
+        self._tasks = [
+            asyncio.create_task(self._launch(), name="runtime-launch")
+            for _ in range(self._settings.runtime.processes)
+        ]
+        try:
+            first = await asyncio.gather(*self._tasks, return_exceptions=True)
+            failures = [item for item in first if isinstance(item, BaseException)]
+            if self._closing:
+                raise RuntimeFailure("runtime.unavailable", "the runtime was closed at its start")
+            if failures:
+                raise failures[0]
+        except BaseException:
             await self.aclose()
-            raise failures[0]
-        self._keepers.append(asyncio.create_task(self._keep(), name="runtime-keeper"))
+            raise
+        self._tasks = [asyncio.create_task(self._keep(), name="runtime-keeper")]
 
     async def connect(self, channel: str = "") -> RuntimeLink:
         """A link to the process with the fewest sessions; waits for a replacement if need be.
@@ -158,7 +180,8 @@ class EmbeddedRuntime:
         while True:
             usable = [p for p in self._processes if p.alive and not p.retiring]
             if usable:
-                return min(usable, key=lambda p: p.sessions)
+                # One that is silent may hang.
+                return min(usable, key=lambda p: (p.quiet > 0, p.sessions))
             left_s = deadline - loop.time()
             if left_s <= 0 or self._closing:
                 raise RuntimeFailure("runtime.unavailable", "no runtime process is up")
@@ -179,12 +202,15 @@ class EmbeddedRuntime:
         self._started += 1
         socket = os.path.join(self._folder, f"runtime-{self._started}.sock")
         environment = {k: v for k, v in os.environ.items() if k in KEPT_ENVIRONMENT}
+        environment[MARK] = socket
         words = (
             *(sys.executable, "-m", "gateway.agent.serve"),
             *("--socket", socket, "--app", str(self._app)),
         )
-        child = await Child.start(words, self._told(), environment, LINE_LIMIT)
+        child = await Child.start(words, environment, LINE_LIMIT)
         process = _Process(child, socket)
+        child.stdin.write(self._told())
+        child.stdin.close()
         try:
             async with asyncio.timeout(START_S):
                 await self._until_ready(process)
@@ -198,9 +224,7 @@ class EmbeddedRuntime:
             await self._stop(process)
             raise
         self._processes.append(process)
-        process.watchers.append(
-            asyncio.create_task(self._listen(process), name=f"runtime-listen:{child.pid}")
-        )
+        process.watcher = asyncio.create_task(self._watch(process), name=f"runtime:{child.pid}")
         async with self._changed:
             self._changed.notify_all()
         log.info("runtime process ready", pid=child.pid)
@@ -249,22 +273,46 @@ class EmbeddedRuntime:
             return {}
         return value if isinstance(value, dict) else {}
 
+    async def _watch(self, process: _Process) -> None:
+        """From the time that a process serves to its end."""
+        child = process.process
+        listening = asyncio.create_task(self._listen(process), name=f"runtime-listen:{child.pid}")
+        try:
+            code = await child.wait()
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+        if not self._closing:
+            log.warning("runtime process ended", pid=child.pid, exit_code=code)
+        # A fork of it would hold the sockets, and so the calls, for as long as it lives.
+        for link in tuple(process.links):
+            link.abort()
+        await self._end_strays(process)
+        async with self._changed:
+            self._changed.notify_all()
+
     async def _listen(self, process: _Process) -> None:
-        missed = 0
+        """Take what a process says; kill it when it hangs."""
+        patience = math.ceil(self._settings.runtime.hang_timeout_s / QUIET_S)
+        first: Sample | None = None
         while True:
             try:
-                async with asyncio.timeout(BEAT_WAIT_S):
+                async with asyncio.timeout(QUIET_S):
                     event = await self._event(process)
             except TimeoutError:
-                missed += 1
-                if missed < MISSED_BEATS:
-                    continue
-                log.error("runtime process hangs", pid=process.process.pid)
-                process.process.kill()
-                break
-            missed = 0
+                process.quiet += 1
+                if process.quiet == 1:
+                    first = await self._sample(process)
+                elif process.quiet >= patience:
+                    last = await self._sample(process)
+                    if hangs(first, last) or process.quiet >= SLOW_TIMES * patience:
+                        break
+                continue
             if event is None:
+                # It ends, or app code has closed the way by which it speaks.
+                await asyncio.sleep(QUIET_S)
                 break
+            process.quiet = 0
             if event.get("event") == "retiring" and not process.retiring:
                 process.retiring = True
                 log.warning("runtime process retires", pid=process.process.pid)
@@ -272,24 +320,26 @@ class EmbeddedRuntime:
                     process.process.terminate()
                 async with self._changed:
                     self._changed.notify_all()
-        code = await process.process.wait()
-        if not self._closing:
-            log.warning("runtime process ended", pid=process.process.pid, exit_code=code)
-        async with self._changed:
-            self._changed.notify_all()
+        log.error("runtime process hangs", pid=process.process.pid)
+        process.process.kill()
+
+    async def _sample(self, process: _Process) -> Sample | None:
+        return await self._aside.run(partial(sample, process.process.pid))
+
+    async def _end_strays(self, process: _Process) -> None:
+        await self._aside.run(partial(end_strays, process.process.pid, process.socket))
 
     async def _keep(self) -> None:
         """Keep as many usable processes as configured."""
         failures = 0
         while not self._closing:
-            gone = [p for p in self._processes if not p.alive]
+            gone = [p for p in self._processes if p.watcher is not None and p.watcher.done()]
             for process in gone:
                 self._processes.remove(process)
-                _end_group(process)
                 process.process.close()
                 with contextlib.suppress(OSError):
                     os.unlink(process.socket)
-            usable = sum(1 for p in self._processes if not p.retiring)
+            usable = sum(1 for p in self._processes if p.alive and not p.retiring)
             if usable >= self._settings.runtime.processes:
                 failures = 0
                 await self._wait_for_change(1.0)
@@ -303,28 +353,30 @@ class EmbeddedRuntime:
                 await asyncio.sleep(pause_s)
 
     async def _stop(self, process: _Process) -> None:
-        if process.alive:
-            process.process.terminate()
-            try:
+        child = process.process
+        try:
+            child.terminate()
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(STOP_S):
-                    await process.process.wait()
-            except TimeoutError:
-                process.process.kill()
-                await process.process.wait()
-        _end_group(process)
-        for task in process.watchers:
-            task.cancel()
-        await asyncio.gather(*process.watchers, return_exceptions=True)
-        process.process.close()
+                    await child.wait()
+        finally:
+            child.kill()
+        await child.wait()
+        if process.watcher is None:
+            await self._end_strays(process)
+        else:
+            await asyncio.gather(process.watcher, return_exceptions=True)
+        child.close()
 
     async def aclose(self) -> None:
         """End all processes; bounded; may be called twice."""
         self._closing = True
-        for task in self._keepers:
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._keepers, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.gather(*(self._stop(p) for p in self._processes), return_exceptions=True)
         self._processes.clear()
+        self._aside.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
@@ -334,13 +386,3 @@ def _as_told(event: Mapping[str, Any]) -> GatewayError:
     kind = {"app": AppError, "config": ConfigError}.get(code.partition(".")[0], RuntimeFailure)
     message = str(event.get("message") or "the runtime process could not start")
     return kind(code, message, where=event.get("where"), hint=event.get("hint"))
-
-
-def _end_group(process: _Process) -> None:
-    """End what app code has forked: it would hold the sessions' sockets of a process that is gone.
-
-    Each runtime process leads a group of its own; the group's number stays taken while any of
-    it lives.
-    """
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.process.pid, signal.SIGKILL)

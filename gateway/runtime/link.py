@@ -94,6 +94,10 @@ class WebsocketLink:
             return None
         raise RuntimeFailure("runtime.lost", f"runtime connection lost: {reason}")
 
+    def abort(self) -> None:
+        """Break the connection: what waits for it fails as on a loss."""
+        self._connection.transport.abort()
+
     async def aclose(self) -> None:
         """Close within a second."""
         await self._connection.close()

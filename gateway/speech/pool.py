@@ -20,6 +20,7 @@ import msgspec
 import structlog
 
 from gateway.errors import SpeechError
+from gateway.runtime.child import Child
 from gateway.speech.engines import EnginePlan
 from gateway.speech.jobs import (
     LENGTH_BYTES,
@@ -34,6 +35,7 @@ from gateway.speech.jobs import (
 
 START_TIMEOUT_S = 60.0
 """Time for a worker to load its engines; about one second on an idle machine."""
+READ_AHEAD_BYTES = 1 << 16
 _FIRST_RETRY_S = 0.25
 _LAST_RETRY_S = 10.0
 
@@ -55,27 +57,15 @@ def _environment() -> dict[str, str]:
 class Worker:
     """One worker process, seen from the gateway."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
+    def __init__(self, process: Child) -> None:
         self._process = process
-        self._into = process.stdin
-        self._out = process.stdout
 
     @classmethod
     async def spawn(cls, plan: EnginePlan) -> Worker:
         """Start a process and wait until it is ready. Raises SpeechError."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "gateway.speech.worker",
-            msgspec.json.encode(plan).decode(),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            env=_environment(),
-            start_new_session=True,
-        )
-        worker = cls(process)
+        plan_text = msgspec.json.encode(plan).decode()
+        words = (sys.executable, "-m", "gateway.speech.worker", plan_text)
+        worker = cls(await Child.start(words, _environment(), READ_AHEAD_BYTES))
         try:
             async with asyncio.timeout(START_TIMEOUT_S):
                 answer = await worker._read()
@@ -111,29 +101,24 @@ class Worker:
     async def ask(self, job: Job) -> Answer:
         """Have a job done. Raises SpeechError (worker_lost)."""
         try:
-            self._into.write(pack(job))
-            await self._into.drain()
+            self._process.stdin.write(pack(job))
+            await self._process.stdin.drain()
         except (ConnectionError, RuntimeError):
             raise _lost() from None
         return await self._read()
 
     async def _read(self) -> Answer:
         try:
-            length = body_length(await self._out.readexactly(LENGTH_BYTES))
-            return read_answer(await self._out.readexactly(length))
+            length = body_length(await self._process.stdout.readexactly(LENGTH_BYTES))
+            return read_answer(await self._process.stdout.readexactly(length))
         except (asyncio.IncompleteReadError, ConnectionError):
             raise _lost() from None
 
     async def kill(self) -> None:
         """End the process now (it holds nothing worth saving) and let go of its pipes."""
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
-        self._into.close()
-        with contextlib.suppress(ConnectionError):
-            await self._into.wait_closed()
-        while await self._out.read(1 << 16):
-            pass
+        self._process.kill()
         await self._process.wait()
+        self._process.close()
 
 
 def _lost() -> SpeechError:

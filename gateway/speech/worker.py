@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from gateway.background import yield_to_media
+from gateway.background import end_with_parent, yield_to_media
 from gateway.errors import SpeechError
 from gateway.speech.engines import EnginePlan, load_engines
 from gateway.speech.jobs import LENGTH_BYTES, Answer, Failed, Ready, pack, perform, read_job
@@ -43,6 +43,7 @@ def main() -> None:
     """Entry point of the process."""
     # The gateway ends its workers itself; a Ctrl-C meant for it must not cut a goodbye short.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
     yield_to_media()
     # What a library prints would garble the answers: it goes to standard error instead.
     out = os.fdopen(os.dup(1), "wb")
