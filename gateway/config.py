@@ -21,6 +21,7 @@ from pydantic_settings import (
 )
 
 from gateway.errors import ConfigError
+from gateway.notice_settings import NoticeSettings
 from gateway.platform_settings import Origin, PlatformsSettings
 from gateway.wrong_settings import wrong_settings
 
@@ -488,6 +489,7 @@ class Settings(BaseSettings):
     speech: SpeechSettings = SpeechSettings()
     assets: AssetSettings = AssetSettings()
     records: RecordSettings = RecordSettings()
+    notices: NoticeSettings = NoticeSettings()
     runtime: RuntimeSettings = RuntimeSettings()
     model: ModelSettings = ModelSettings()
     judge: ModelSettings | None = None
