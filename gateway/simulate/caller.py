@@ -161,6 +161,8 @@ class Caller:
         """What the caller sends in the 20 ms that begin at `now`."""
         if self.hung_up:
             return Output()
+        if self.failed:
+            return self._hang_up()
         while not self.done:
             output = self._advance(now)
             if output is not None:
@@ -168,6 +170,12 @@ class Caller:
             if self.failed:
                 return self._hang_up()
         return self._after_script(now)
+
+    def keyless(self) -> None:
+        """The platform has no words for the key that was just pressed: the step has failed."""
+        if self._running is not None:
+            self._running.span.problem = "no keys come by this dialect"
+            self.failed = True
 
     def missed(self) -> list[StepSpan]:
         """Steps that matter and were not done when the call ended, as spans with a problem."""

@@ -333,8 +333,11 @@ class _Call:
                 await self._hang_up(live, far_side, socket)
                 return
             if output.digit:
-                for message in far_side.digit(output.digit):
+                pressed = far_side.digit(output.digit)
+                for message in pressed:
                     live.message(message)
+                if not pressed:
+                    caller.keyless()
             self._sent.append(output.pcm if output.pcm is not None else silence)
             for message in far_side.media(output.pcm):
                 live.message(message)

@@ -218,8 +218,11 @@ class _WireCall:
                 await self._hang_up(connection)
                 return
             if output.digit:
-                for message in self._platform.digit(output.digit):
+                pressed = self._platform.digit(output.digit)
+                for message in pressed:
                     await self._send(connection, message)
+                if not pressed:
+                    self._caller.keyless()
             self._sent.append(output.pcm if output.pcm is not None else silence)
             for message in self._platform.media(output.pcm):
                 await self._send(connection, message)

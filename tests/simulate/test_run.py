@@ -122,6 +122,14 @@ def test_a_step_in_vain_fails_the_run(simulator: Simulator) -> None:
     assert broken(result) == ["✗ caller: wait to hear 'never said'   (waited 2 s in vain)"]
 
 
+def test_keys_on_a_dialect_that_brings_none_fail_where_they_are_pressed(
+    simulator: Simulator,
+) -> None:
+    result = simulator.run(scenario("caller: [{dtmf: '1'}, {silence: 60s}]"), channel="sinch")
+    assert broken(result) == ["✗ caller: dtmf 1   (no keys come by this dialect)"]
+    assert result.log.seconds < 5
+
+
 def test_bad_inputs_are_named(simulator: Simulator, tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="pigeon"):
         simulator.run(demo_scenario("greeting"), channel="pigeon")
