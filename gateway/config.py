@@ -443,9 +443,13 @@ class ToolSettings(Section):
     consent_attempts: int = Field(2, ge=1, le=10)
     """How often the question is asked before an unclear answer counts as no."""
     secrets: Mapping[str, SecretStr] = {}
-    """Name in the app (`projects/…/secrets/KEY/versions/1`, or just `KEY`) → secret."""
+    """Name in the app (`projects/…/secrets/KEY/versions/1`, or just `KEY`) → secret. A version
+    that is not here is asked of Secret Manager."""
+    secret_manager: str = Field("", pattern=r"^[A-Za-z0-9.:\[\]-]*$")
+    """Host of Secret Manager (always TLS), for private endpoints; default: its own, by region."""
     credentials: Path | None = None
-    """Google service account key (JSON) for tools that authenticate as a Google account."""
+    """File of Google credentials (JSON) for tools that authenticate as a Google account, and for
+    Secret Manager; default: GOOGLE_APPLICATION_CREDENTIALS, else the machine's own."""
     iam_url: str = "https://iamcredentials.googleapis.com"
     """Where tokens of other service accounts come from; for private endpoints."""
     fakes: bool = False
@@ -457,6 +461,7 @@ class ToolSettings(Section):
         """JSON with the secrets in it; only for the runtime's own process."""
         plain = self.model_dump(mode="json")
         plain["secrets"] = {name: value.get_secret_value() for name, value in self.secrets.items()}
+        plain["credentials"] = plain["credentials"] or os.environ.get(CREDENTIALS_VARIABLE)
         return plain
 
 

@@ -17,6 +17,7 @@ COMMON = {
     "background",
     "sentences",
     "wrong_settings",
+    "google_credentials",
     "logs",
     "__init__",
 }

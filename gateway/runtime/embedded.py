@@ -54,6 +54,12 @@ KEPT_ENVIRONMENT = (
     "TMPDIR",
     "VIRTUAL_ENV",
     "SSL_CERT_FILE",
+    # Where tools' Google credentials are looked for.
+    "CLOUDSDK_CONFIG",
+    "GCE_METADATA_HOST",
+    "GCE_METADATA_IP",
+    "GOOGLE_CLOUD_QUOTA_PROJECT",
+    "NO_GCE_CHECK",
 )
 """What a runtime process inherits: no secret of the gateway is among it."""
 

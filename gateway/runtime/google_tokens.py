@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import calendar
-import json
-import os
 import time
 from pathlib import Path
 from typing import Any
 
 import structlog
 
-from gateway.config import CREDENTIALS_VARIABLE
+from gateway import google_credentials
 from gateway.errors import ConfigError, RuntimeFailure
 from gateway.speech.aside import Aside
 
 SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
+SETTING = "runtime.google.credentials"
+SERVICE = "the agent service"
 SEARCH_S = 20.0
 """Longest search for credentials: the library may ask a metadata server that is not there."""
 FETCH_S = 8.0
@@ -51,7 +51,12 @@ class Tokens:
             async with asyncio.timeout(SEARCH_S):
                 self._credentials = await self._aside.run(self._find)
         except TimeoutError:
-            raise _none("the search for credentials takes too long") from None
+            raise ConfigError(
+                "config.credentials",
+                f"no credentials for {SERVICE}: the search takes too long",
+                where=SETTING,
+                hint=f"set {SETTING}, so that nothing has to be searched",
+            ) from None
         self._first = asyncio.create_task(self._warm(), name="google-token")
 
     async def _warm(self) -> None:
@@ -61,28 +66,7 @@ class Tokens:
             log.warning(error.code, message=error.message, hint=error.hint)
 
     def _find(self) -> Any:
-        import google.auth
-        from google.auth.exceptions import GoogleAuthError
-        from google.oauth2 import credentials, service_account
-
-        try:
-            if self._file is None:
-                found, _ = google.auth.default(scopes=SCOPES)
-                return found
-            content = json.loads(self._file.read_text(encoding="utf-8"))
-            match content.get("type") if isinstance(content, dict) else None:
-                case "service_account":
-                    return service_account.Credentials.from_service_account_info(  # type: ignore[no-untyped-call]
-                        content, scopes=SCOPES
-                    )
-                case "authorized_user":
-                    return credentials.Credentials.from_authorized_user_info(  # type: ignore[no-untyped-call]
-                        content, scopes=SCOPES
-                    )
-        except (GoogleAuthError, OSError, ValueError) as error:
-            # The text of the error may quote the file.
-            raise _none(type(error).__name__, self._file) from None
-        raise _none("neither the key of a service account nor a user's credentials", self._file)
+        return google_credentials.find(self._file, SCOPES, setting=SETTING, service=SERVICE)
 
     async def token(self, refused: str = "") -> str:
         """A token that is fresh enough. Raises RuntimeFailure (runtime.credentials).
@@ -142,13 +126,3 @@ class Tokens:
             self._first.cancel()
             await asyncio.gather(self._first, return_exceptions=True)
         self._aside.close()
-
-
-def _none(reason: str, file: Path | None = None) -> ConfigError:
-    return ConfigError(
-        "config.credentials",
-        f"no credentials for the agent service: {reason}",
-        where=str(file or os.environ.get(CREDENTIALS_VARIABLE) or "runtime.google"),
-        hint="set runtime.google.credentials or GOOGLE_APPLICATION_CREDENTIALS, or run"
-        " `gcloud auth application-default login`",
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
@@ -10,10 +9,9 @@ from typing import Any
 import aiohttp
 from google import genai
 from google.auth import exceptions as auth
-from google.auth import identity_pool
 from google.genai import errors, types
-from google.oauth2 import credentials, service_account
 
+from gateway import google_credentials
 from gateway.agent.models.base import Fragment, ModelStep
 from gateway.agent.models.messages import Names, conversation, instruction_of
 from gateway.agent.models.remote import (
@@ -26,7 +24,7 @@ from gateway.agent.models.remote import (
 from gateway.agent.models.schemas import gemini_schema
 from gateway.agent.platform import Content, LlmRequest, Part
 from gateway.config import ModelSettings
-from gateway.errors import AppError
+from gateway.errors import AppError, ConfigError
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 NO_SIGNATURE = b"skip_thought_signature_validator"
@@ -158,27 +156,14 @@ def _credentials(settings: ModelSettings) -> Any:
     """Credentials of the operator's file; None: the client finds the machine's own."""
     if settings.credentials is None:
         return None
-    file = str(settings.credentials)
     try:
-        content = json.loads(settings.credentials.read_text(encoding="utf-8"))
-        kind = content.get("type") if isinstance(content, dict) else None
-        load = _LOADERS[kind]
-        return load(file, scopes=[SCOPE])
-    except (auth.GoogleAuthError, OSError, ValueError, KeyError):
+        return google_credentials.find(
+            settings.credentials, [SCOPE], setting="model.credentials", service="the model"
+        )
+    except ConfigError as error:
         raise AppError(
-            "model.credentials",
-            "this is no file of Google credentials that can be read",
-            where="model.credentials",
-            hint=f"the JSON file of one of: {', '.join(_LOADERS)}",
+            "model.credentials", error.message, where=error.where, hint=error.hint
         ) from None
-
-
-_LOADERS: Mapping[Any, Any] = {
-    "service_account": service_account.Credentials.from_service_account_file,
-    "authorized_user": credentials.Credentials.from_authorized_user_file,
-    "external_account": identity_pool.Credentials.from_file,
-}
-"""Kind of the file → what reads it."""
 
 
 # ---- what is asked

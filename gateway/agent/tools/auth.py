@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Mapping
@@ -9,7 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway import bidi
-from gateway.agent.tools.requests import fetch, seconds_left
+from gateway.agent.tools.account import SCOPE, Account, refused, transport
+from gateway.agent.tools.requests import fetch
+from gateway.agent.tools.secrets import Secrets
 from gateway.agent.tools.session_context import PREFIX, SessionContext
 from gateway.config import ToolSettings
 from gateway.errors import AppError
@@ -17,7 +20,6 @@ from gateway.errors import AppError
 EARLY_S = 60.0
 """A token is renewed this long before it expires."""
 DEFAULT_TOKEN_S = 3600.0
-CLOUD_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ class Authenticator:
 
     def __init__(self, settings: ToolSettings) -> None:
         self._settings = settings
+        self._account = Account(settings.credentials)
+        self._secrets = Secrets(settings, self._account)
         self._tokens: dict[tuple[str, ...], tuple[str, float]] = {}
         self._lock = threading.Lock()
 
@@ -59,18 +63,9 @@ class Authenticator:
             raise _failure(f"no known way to authenticate: {', '.join(config)}")
         return Proof()
 
-    def _secret(self, name: str) -> str:
-        secrets = self._settings.secrets
-        parts = name.split("/")
-        short = parts[parts.index("secrets") + 1] if "secrets" in parts[:-1] else name
-        value = secrets.get(name) or secrets.get(short)
-        if value is None:
-            raise _failure(f"the secret {short!r} is not set", f"--set tools.secrets.{short}=…")
-        return value.get_secret_value()
-
     def _api_key(self, config: Mapping[str, Any]) -> Proof:
         name = str(bidi.get(config, "keyName") or "")
-        value = self._secret(str(bidi.get(config, "apiKeySecretVersion") or name))
+        value = self._secrets.value(str(bidi.get(config, "apiKeySecretVersion") or name))
         if str(bidi.get(config, "requestLocation")) == "QUERY_STRING":
             return Proof(query={name: value})
         return Proof(headers={name: value})
@@ -107,7 +102,7 @@ class Authenticator:
         form = {"grant_type": "client_credentials"}
         if scopes:
             form["scope"] = scopes
-        secret = self._secret(str(bidi.get(config, "clientSecretVersion") or ""))
+        secret = self._secrets.value(str(bidi.get(config, "clientSecretVersion") or ""))
         response = fetch(
             "POST", endpoint, data={**form, "client_id": client, "client_secret": secret}
         )
@@ -126,31 +121,45 @@ class Authenticator:
         key = ("id", audience)
         if (token := self._kept(key)) is not None:
             return token
-        from google.auth import exceptions
+        from google.auth.exceptions import GoogleAuthError
+
+        try:
+            credentials = self._id_credentials(audience)
+            credentials.refresh(transport())
+        except (GoogleAuthError, OSError, ValueError, KeyError) as error:
+            raise refused(error) from None
+        return self._keep(key, str(credentials.token), DEFAULT_TOKEN_S)
+
+    def _id_credentials(self, audience: str) -> Any:
+        from google.auth import impersonated_credentials as impersonated
         from google.oauth2 import id_token, service_account
 
         path = self._settings.credentials
-        try:
-            if path is not None:
-                credentials = service_account.IDTokenCredentials.from_service_account_file(  # type: ignore[no-untyped-call]
-                    str(path), target_audience=audience
+        if path is None:
+            return id_token.fetch_id_token_credentials(audience, request=transport())  # type: ignore[no-untyped-call]
+        content = json.loads(path.read_bytes())
+        match content.get("type") if isinstance(content, dict) else None:
+            case "service_account":
+                return service_account.IDTokenCredentials.from_service_account_info(  # type: ignore[no-untyped-call]
+                    content, target_audience=audience
                 )
-            else:
-                credentials = id_token.fetch_id_token_credentials(  # type: ignore[no-untyped-call]
-                    audience, request=_transport()
+            case "impersonated_service_account":
+                target = impersonated.Credentials.from_impersonated_service_account_info(content)  # type: ignore[no-untyped-call]
+                return impersonated.IDTokenCredentials(  # type: ignore[no-untyped-call]
+                    target, target_audience=audience, include_email=True
                 )
-            credentials.refresh(_transport())
-        except (exceptions.GoogleAuthError, OSError, ValueError) as error:
-            raise _google_failure(error) from None
-        return self._keep(key, str(credentials.token), DEFAULT_TOKEN_S)
+        raise _failure(
+            "these Google credentials make no ID token",
+            "Name the key of a service account, or one that impersonates it: tools.credentials.",
+        )
 
     def _account_token(self, config: Mapping[str, Any]) -> str:
         account = str(bidi.get(config, "serviceAccount") or "")
-        scopes = [str(scope) for scope in bidi.get(config, "scopes") or ()] or [CLOUD_SCOPE]
+        scopes = [str(scope) for scope in bidi.get(config, "scopes") or ()] or [SCOPE]
         key = ("account", account, *scopes)
         if (token := self._kept(key)) is not None:
             return token
-        source = self._source_token()
+        source = self._account.token()
         response = fetch(
             "POST",
             f"{self._settings.iam_url}/v1/projects/-/serviceAccounts/{account}:generateAccessToken",
@@ -164,37 +173,6 @@ class Authenticator:
                 "Our account needs the role Service Account Token Creator on it.",
             )
         return self._keep(key, token, DEFAULT_TOKEN_S)
-
-    def _source_token(self) -> str:
-        import google.auth
-        from google.auth import exceptions
-        from google.oauth2 import service_account
-
-        path = self._settings.credentials
-        try:
-            if path is not None:
-                credentials = service_account.Credentials.from_service_account_file(  # type: ignore[no-untyped-call]
-                    str(path), scopes=[CLOUD_SCOPE]
-                )
-            else:
-                credentials, _ = google.auth.default(scopes=[CLOUD_SCOPE])
-            credentials.refresh(_transport())
-        except (exceptions.GoogleAuthError, OSError, ValueError) as error:
-            raise _google_failure(error) from None
-        return str(credentials.token)
-
-
-def _transport() -> Any:
-    """google-auth's own HTTP over requests, held to the call's deadline."""
-    from google.auth.transport.requests import Request
-
-    request = Request()
-
-    def send(*args: Any, **options: Any) -> Any:
-        options["timeout"] = max(0.1, seconds_left())
-        return request(*args, **options)
-
-    return send
 
 
 def _authorization(token: str) -> Proof:
@@ -213,10 +191,3 @@ def _json(content: bytes) -> Mapping[str, Any]:
 
 def _failure(message: str, hint: str | None = None) -> AppError:
     return AppError("tool.auth", message, where="apiAuthentication", hint=hint)
-
-
-def _google_failure(error: Exception) -> AppError:
-    return _failure(
-        f"no Google credentials: {type(error).__name__}",
-        "Name a service account key: --set tools.credentials=PATH.",
-    )

@@ -215,9 +215,7 @@ def test_an_api_key_goes_into_a_header_or_the_query(api: Api, key: str) -> None:
 
 
 def test_a_secret_that_is_not_set_is_named_and_how_to_set_it(api: Api) -> None:
-    config = {
-        "apiKeyConfig": {"keyName": "k", "apiKeySecretVersion": "projects/p/secrets/x/versions/1"}
-    }
+    config = {"apiKeyConfig": {"keyName": "k", "apiKeySecretVersion": "x"}}
     with pytest.raises(AppError) as caught:
         _call(api, "answer", None, {"authentication": config})
     assert caught.value.code == "tool.auth"
