@@ -1,4 +1,9 @@
-"""Telnyx's proof: webhooks are signed with Ed25519, sockets carry a stream token."""
+"""Telnyx's proof: webhooks are signed with Ed25519, sockets carry a stream token.
+
+A signature is good for one request. A webhook that Telnyx itself sends again has another time, so
+it is signed anew and answered anew; that makes no second call: the command that answers one has an
+id that stays the same, and a media socket is opened once for a call.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +16,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from gateway.channels.dialect import Request
+from gateway.channels.proofs import Once
 from gateway.errors import AuthError, ConfigError
 from gateway.platform_settings import TelnyxSettings
 
@@ -26,6 +32,7 @@ class TelnyxProof:
     def __init__(self, settings: TelnyxSettings) -> None:
         self._keys = [_key(text) for text in settings.public_keys]
         self._tokens = [token.get_secret_value().encode() for token in settings.auth_tokens]
+        self._once = Once()
 
     @property
     def configured(self) -> bool:
@@ -75,6 +82,10 @@ class TelnyxProof:
                 status=403,
                 hint="check platforms.telnyx.public_keys",
             )
+        # The decoded value: the same bytes can be spelled in several ways. Without a body only
+        # the second is signed, which several calls may share; their addresses tell them apart.
+        used = value.hex() if request.body else f"{value.hex()} {request.target}"
+        self._once.use(used, int(stamp) + TOLERANCE_S, now_s)
 
 
 def _verifies(key: Ed25519PublicKey, signature: bytes, signed: bytes) -> bool:

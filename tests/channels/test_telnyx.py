@@ -359,7 +359,7 @@ def test_a_signed_webhook_is_genuine_whichever_key_has_signed_it() -> None:
     proof = TelnyxProof(TelnyxSettings(public_keys=[OLD, PUBLIC]))
     assert proof.configured
     proof.check(signed(), NOW_S)
-    proof.check(signed(), NOW_S + 299)
+    proof.check(signed(stamp=str(int(NOW_S) + 1)), NOW_S + 299)
 
 
 @pytest.mark.parametrize(
@@ -382,6 +382,34 @@ def test_anything_else_is_not(request_: Request, code: str) -> None:
     with pytest.raises(AuthError) as caught:
         proof.check(request_, NOW_S)
     assert caught.value.code == code
+
+
+def test_a_signature_is_good_once_however_it_is_spelled() -> None:
+    proof = TelnyxProof(TelnyxSettings(public_keys=[PUBLIC]))
+    first = signed()
+    proof.check(first, NOW_S)
+    written = first.header("telnyx-signature-ed25519")
+    # The last digit before the padding has bits that mean nothing.
+    digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    other = written[:-3] + digits[digits.index(written[-3]) ^ 1] + "=="
+    assert base64.b64decode(other) == base64.b64decode(written)
+    for again in (first, signed(**{"telnyx-signature-ed25519": other})):
+        with pytest.raises(AuthError) as caught:
+            proof.check(again, NOW_S + 300)
+        assert (caught.value.code, caught.value.status) == ("auth.replayed", 401)
+    # What the platform itself sends again is signed anew.
+    proof.check(signed(stamp=str(int(NOW_S) + 5)), NOW_S + 5)
+
+
+def test_calls_of_one_second_without_a_body_share_a_signature() -> None:
+    proof = TelnyxProof(TelnyxSettings(public_keys=[PUBLIC]))
+    stamp = str(int(NOW_S))
+    signature = base64.b64encode(KEY.sign(f"{stamp}|".encode())).decode()
+    told = {"telnyx-signature-ed25519": signature, "telnyx-timestamp": stamp}
+    for query in ("CallSid=a", "CallSid=b"):
+        proof.check(Request("/telnyx/texml", raw_query=query, headers=told), NOW_S)
+    with pytest.raises(AuthError, match="used before"):
+        proof.check(Request("/telnyx/texml", raw_query="CallSid=b", headers=told), NOW_S)
 
 
 @pytest.mark.parametrize("value", ["Bearer stream-token", "stream-token", "Token stream-token"])

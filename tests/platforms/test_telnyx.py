@@ -127,6 +127,33 @@ async def test_a_call_control_call_is_answered_by_rest_and_its_stream_comes(
         assert len(server.asked) == 1
 
 
+async def test_a_webhook_that_comes_again_makes_no_second_call(server: RestServer) -> None:
+    async with serving("telnyx", public_keys=[PUBLIC], **rest(server)) as running:
+        payload = {"call_control_id": TELNYX_ID, "direction": "incoming"}
+        event = {"event_type": "call.initiated", "payload": payload}
+        # The platform counts its attempts; each is signed anew.
+        bodies = [json.dumps({"data": event, "meta": {"attempt": n}}).encode() for n in (1, 2)]
+        headers = [{"Content-Type": "application/json", **signed(PRIVATE, b)} for b in bodies]
+
+        async def send(attempt: int) -> tuple[int, bytes]:
+            status, _, answer = await request(
+                running.gateway,
+                "POST",
+                "/telnyx/call-control",
+                data=bodies[attempt],
+                headers=headers[attempt],
+            )
+            return status, answer
+
+        assert await send(0) == await send(1) == (200, b"{}")
+        first, second = (json.loads(one.body) for one in server.asked)
+        assert first["command_id"] == second["command_id"], "which the platform carries out once"
+        # Somebody else who has seen one is refused, and asks the platform for nothing.
+        status, answer = await send(0)
+        assert (status, json.loads(answer)["error"]["code"]) == (401, "auth.replayed")
+        assert len(server.asked) == 2
+
+
 async def test_a_call_that_cannot_be_answered_is_a_failed_webhook(server: RestServer) -> None:
     async with serving("telnyx", public_keys=[PUBLIC]) as running:
         status, body = await called(running)
