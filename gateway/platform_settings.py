@@ -82,7 +82,8 @@ class ContinuingSettings(PlatformSettings):
 
     continue_url: Onward | None = None
     """Your own instructions for a call that the agent ends with `params`, or hands on without a
-    number: the call goes on there, with `params` in the query. Default: it ends."""
+    number, or with both once that leg is over: the call goes on there, with `action` and `params`
+    in the query. Default: it ends."""
 
 
 class TwilioSettings(ContinuingSettings):

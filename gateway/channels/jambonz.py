@@ -45,7 +45,7 @@ from gateway.channels.dialect import (
     Webhook,
 )
 from gateway.channels.proofs import AuthorizationProof
-from gateway.channels.sip import is_sip, page_headers
+from gateway.channels.sip import is_sip, page_after, page_headers
 from gateway.errors import ProtocolError
 from gateway.platform_settings import JambonzSettings
 
@@ -148,6 +148,8 @@ def transfer(hook: Hook[JambonzSettings]) -> WebAnswer:
     dial: dict[str, Any] = {"verb": "dial", "target": [to]}
     if headers := page_headers(hook.request.query):
         dial["headers"] = headers
+    if after := page_after(hook.request.query, hook.settings.continue_url):
+        dial["actionHook"] = after
     return _verbs(dial, {"verb": "hangup"})
 
 

@@ -12,7 +12,12 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from gateway.channels.dialect import Bearer, CallRef, RestAuth, RestRequest
-from gateway.channels.outputs import after_hangup, after_transfer
+from gateway.channels.outputs import (
+    MAX_INNER_URL_CHARS,
+    after_dialled,
+    after_hangup,
+    after_transfer,
+)
 from gateway.channels.sip import page_query
 from gateway.platform_settings import JambonzSettings
 
@@ -51,7 +56,9 @@ class JambonzRest:
         if not target or not settings.public_origin:
             url = after_transfer(settings.continue_url, target, metadata)
             return [self._go_on(call, url)] if url else []
-        url = f"{settings.public_origin.rstrip('/')}{TRANSFER_PATH}?{page_query(target, metadata)}"
+        after = after_dialled(settings.continue_url, target, metadata, MAX_INNER_URL_CHARS)
+        query = page_query(target, metadata, after)
+        url = f"{settings.public_origin.rstrip('/')}{TRANSFER_PATH}?{query}"
         if settings.password is None:
             return [self._go_on(call, url)]
         password = settings.password.get_secret_value()

@@ -17,6 +17,8 @@ from gateway.channels.base import flat
 
 MAX_URL_CHARS: Final = 2000
 """Longest address that a call is sent on to."""
+MAX_INNER_URL_CHARS: Final = 1200
+"""The same where it stands in the query of a page of ours, in which it grows."""
 CARRIED_OUT: Final = frozenset({PHONE_TRANSFER, ESCALATION_MESSAGE})
 """What the gateway itself has done already."""
 
@@ -68,12 +70,25 @@ def after_transfer(url: str | None, target: str, metadata: Mapping[str, Any]) ->
     return _continued(url, {**told, **outputs_of(metadata)})
 
 
-def _continued(url: str, told: Mapping[str, str]) -> str:
+def after_dialled(
+    url: str | None, target: str, metadata: Mapping[str, Any], most_chars: int = MAX_URL_CHARS
+) -> str:
+    """Where a call goes on that was dialled on to `target` here, with `params`, once that is over.
+
+    Empty: nowhere.
+    """
+    outputs = outputs_of(metadata)
+    if not url or not outputs:
+        return ""
+    return _continued(url, {"action": "transferred", "target": target, **outputs}, most_chars)
+
+
+def _continued(url: str, told: Mapping[str, str], most_chars: int = MAX_URL_CHARS) -> str:
     """The address with what is told in its query; what stands there already stays as it is."""
     parts = urlsplit(url)
     taken = {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
     new = {name: value for name, value in told.items() if name not in taken}
-    fit = fitting(new, lambda *one: len(_query([one])) + 1, MAX_URL_CHARS - len(url))
+    fit = fitting(new, lambda *one: len(_query([one])) + 1, most_chars - len(url))
     query = "&".join(part for part in (parts.query, _query(fit.items())) if part)
     return urlunsplit(parts._replace(query=query))
 

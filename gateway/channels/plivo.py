@@ -62,7 +62,7 @@ from gateway.channels.dialect import (
 from gateway.channels.event_json import EventDecoder
 from gateway.channels.event_stream import EventMessage, EventStream
 from gateway.channels.plivo_proof import PlivoProof
-from gateway.channels.sip import is_sip, page_headers
+from gateway.channels.sip import is_sip, page_after, page_headers
 from gateway.errors import ProtocolError
 from gateway.platform_settings import PlivoSettings
 
@@ -274,7 +274,9 @@ def transfer(hook: Hook[PlivoSettings]) -> WebAnswer:
     told = page_headers(hook.request.query)
     # The platform puts a prefix of its own before each name.
     headers = _headers({name.removeprefix("X-"): text for name, text in told.items()})
-    dial = ElementTree.SubElement(response, "Dial", {"sipHeaders": headers} if headers else {})
+    after = page_after(hook.request.query, hook.settings.continue_url)
+    attributes = {"sipHeaders": headers, "action": after}
+    dial = ElementTree.SubElement(response, "Dial", {k: v for k, v in attributes.items() if v})
     by_sip = is_sip(target)
     dialled = ElementTree.SubElement(dial, "User" if by_sip else "Number")
     dialled.text = target if by_sip else target.removeprefix("tel:")

@@ -7,7 +7,12 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from gateway.channels.dialect import Basic, CallRef, RestAuth, RestRequest
-from gateway.channels.outputs import after_hangup, after_transfer
+from gateway.channels.outputs import (
+    MAX_INNER_URL_CHARS,
+    after_dialled,
+    after_hangup,
+    after_transfer,
+)
 from gateway.channels.sip import page_query
 from gateway.platform_settings import PlivoSettings
 
@@ -40,7 +45,8 @@ class PlivoRest:
     ) -> Sequence[RestRequest]:
         """On at our own page that dials; without a target or an origin the operator's, if any."""
         if target and self._origin:
-            url = f"{self._origin}{TRANSFER}?{page_query(target, metadata)}"
+            after = after_dialled(self._continue_url, target, metadata, MAX_INNER_URL_CHARS)
+            url = f"{self._origin}{TRANSFER}?{page_query(target, metadata, after)}"
         else:
             url = after_transfer(self._continue_url, target, metadata)
         return [self._go_on(call, url)] if url else []

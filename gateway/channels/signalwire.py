@@ -60,6 +60,7 @@ from gateway.channels.event_json import EventDecoder
 from gateway.channels.event_stream import EVENTS, EventMessage, EventStream
 from gateway.channels.l16 import Swapper
 from gateway.channels.signalwire_proof import SignalWireProof
+from gateway.channels.sip import page_after
 from gateway.channels.twiml import connect_stream, dial
 from gateway.errors import ProtocolError
 from gateway.platform_settings import SignalWireSettings
@@ -224,7 +225,8 @@ def transfer(hook: Hook[SignalWireSettings]) -> WebAnswer:
     target = hook.request.query_value("target")
     if not target:
         raise ProtocolError("protocol.form", "the address names no target", where="target")
-    return WebAnswer(dial(target).encode())
+    after = page_after(hook.request.query, hook.settings.continue_url)
+    return WebAnswer(dial(target, after).encode())
 
 
 DIALECT: Final = Dialect(

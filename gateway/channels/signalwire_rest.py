@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from gateway.channels.dialect import Basic, CallRef, RestAuth, RestRequest
-from gateway.channels.outputs import after_hangup, after_transfer
-from gateway.channels.sip import with_headers
+from gateway.channels.outputs import (
+    MAX_INNER_URL_CHARS,
+    after_dialled,
+    after_hangup,
+    after_transfer,
+)
+from gateway.channels.sip import page_query, with_headers
 from gateway.platform_settings import SignalWireSettings
 
 TRANSFER: Final = "/signalwire/transfer"
@@ -43,7 +48,9 @@ class SignalWireRest:
     ) -> Sequence[RestRequest]:
         """On at our own page that dials; without a target or an origin the operator's, if any."""
         if target and self._origin:
-            query = urlencode({"target": with_headers(target, metadata)})
+            after = after_dialled(self._continue_url, target, metadata, MAX_INNER_URL_CHARS)
+            # Its headers stand in the address that is dialled.
+            query = page_query(with_headers(target, metadata), {}, after)
             url = f"{self._origin}{TRANSFER}?{query}"
         else:
             url = after_transfer(self._continue_url, target, metadata)

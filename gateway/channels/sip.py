@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 MAX_HEADERS_CHARS: Final = 900
 """Names and values together; platforms take about 1000."""
@@ -41,15 +41,25 @@ def headers_of(target: str, metadata: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def page_query(target: str, metadata: Mapping[str, Any]) -> str:
-    """The query of a page of ours that hands a call on; `page_headers` reads the headers again."""
+def page_query(target: str, metadata: Mapping[str, Any], after: str = "") -> str:
+    """The query of a page of ours that hands a call on; `page_headers` reads the headers again.
+
+    `after`: where the call goes on behind that, which `page_after` reads.
+    """
     headers = {f"X-{name}": text for name, text in headers_of(target, metadata).items()}
-    return urlencode({"target": target, **headers})
+    return urlencode({"target": target, **headers, **({"after": after} if after else {})})
 
 
 def page_headers(query: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """The headers of a page's query, with their `X-`."""
     return {name: values[0] for name, values in query.items() if name.startswith("X-")}
+
+
+def page_after(query: Mapping[str, Sequence[str]], onward: str | None) -> str:
+    """Where a page's query says that the call goes on: at the operator's own page, or nowhere."""
+    after = next(iter(query.get("after", ())), "")
+    # The same but for the query; who reads a page must not be led elsewhere.
+    return after if onward and urlsplit(after)[:3] == urlsplit(onward)[:3] else ""
 
 
 def with_headers(target: str, metadata: Mapping[str, Any]) -> str:

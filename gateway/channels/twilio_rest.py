@@ -13,7 +13,7 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from gateway.channels.dialect import Basic, CallRef, RestAuth, RestRequest
-from gateway.channels.outputs import after_hangup, after_transfer
+from gateway.channels.outputs import after_dialled, after_hangup, after_transfer
 from gateway.channels.sip import with_headers
 from gateway.channels.twiml import dial
 from gateway.platform_settings import TwilioSettings
@@ -48,7 +48,8 @@ class TwilioRest:
         if not target:
             url = after_transfer(self._settings.continue_url, target, metadata)
             return [self._go_on(call, url)] if url else []
-        return [self._update(call, {"Twiml": dial(with_headers(target, metadata))})]
+        after = after_dialled(self._settings.continue_url, target, metadata)
+        return [self._update(call, {"Twiml": dial(with_headers(target, metadata), after)})]
 
     def send_dtmf(self, call: CallRef, digits: str) -> Sequence[RestRequest]:
         """`<Play digits>` in place of the stream."""

@@ -29,10 +29,10 @@ def connect_stream(
     return body
 
 
-def dial(target: str) -> str:
-    """`<Response><Dial>` with a number, or a SIP address inside."""
+def dial(target: str, after: str = "") -> str:
+    """`<Response><Dial>` with a number, or a SIP address inside; `after`: asked what comes then."""
     response = ElementTree.Element("Response")
-    dialled = ElementTree.SubElement(response, "Dial")
+    dialled = ElementTree.SubElement(response, "Dial", {"action": after} if after else {})
     if is_sip(target):
         ElementTree.SubElement(dialled, "Sip").text = target
     else:

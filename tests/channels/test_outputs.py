@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import html
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+from xml.etree import ElementTree
 
 import orjson
 import pytest
@@ -14,18 +17,22 @@ from pydantic import ValidationError
 
 from gateway.channels.asterisk_ari import MAX_VALUE_CHARS, MAX_VARIABLES, AsteriskAri
 from gateway.channels.bandwidth_rest import TAG_BYTES, BandwidthRest
-from gateway.channels.dialect import CallRef, RestRequest
+from gateway.channels.dialect import CallRef, Hook, Request, RestRequest
+from gateway.channels.dialects import DIALECTS
 from gateway.channels.outputs import (
     MAX_URL_CHARS,
+    after_dialled,
     after_hangup,
     after_transfer,
     as_json,
     outputs_of,
 )
 from gateway.channels.telnyx_rest import TelnyxRest
+from gateway.channels.twilio_rest import TwilioRest
 from gateway.platform_settings import (
     AsteriskSettings,
     BandwidthSettings,
+    PlatformsSettings,
     TelnyxSettings,
     TwilioSettings,
 )
@@ -189,3 +196,69 @@ def test_asterisk_s_variables_are_bounded_and_harmless(params: dict[str, str]) -
 def test_a_prefix_is_a_name(prefix: str) -> None:
     with pytest.raises(ValidationError):
         AsteriskSettings(output_prefix=prefix)
+
+
+# ---- what comes behind a number that was dialled
+
+DIALLED = {"params": {"PHONE_GATEWAY_TRANSFER": {"phoneNumber": "+1555"}, "order": "7"}}
+AFTER = "https://flows.example.com/next?action=transferred&target=%2B1555&order=7"
+ONWARD = {"continue_url": "https://flows.example.com/next"}
+
+
+def test_behind_a_number_the_call_goes_on_only_with_something_to_tell() -> None:
+    assert after_dialled(ONWARD["continue_url"], "+1555", DIALLED) == AFTER
+    assert after_dialled(None, "+1555", DIALLED) == ""
+    bare = {"params": {"PHONE_GATEWAY_TRANSFER": {"phoneNumber": "+1555"}}}
+    assert after_dialled(ONWARD["continue_url"], "+1555", bare) == ""
+
+
+def test_twilio_is_told_in_the_instructions_themselves() -> None:
+    settings = TwilioSettings(account="AC1", auth_tokens=["t"], **ONWARD)  # type: ignore[list-item, arg-type]
+    (move,) = TwilioRest(settings).transfer(CallRef("c"), "+1555", DIALLED)
+    assert move.form is not None
+    dialled = ElementTree.fromstring(move.form["Twiml"]).find("Dial")
+    assert dialled is not None
+    assert (dialled.get("action"), dialled.text) == (AFTER, "+1555")
+
+
+PAGES: list[tuple[str, Callable[[RestRequest], str]]] = [
+    ("signalwire", lambda request: (request.form or {})["Url"]),
+    ("plivo", lambda request: str(request.json["aleg_url"])),
+    ("jambonz", lambda request: str(request.json["call_hook"]["url"])),
+]
+
+
+def page(dialect: str, url: str) -> str:
+    """What our own page at this address says, its signs unquoted."""
+    entry = DIALECTS[dialect]
+    platforms = PlatformsSettings.model_validate({dialect: ONWARD})
+    parts = urlsplit(url)
+    (webhook,) = [hook for hook in entry.webhooks if hook.pattern == parts.path]
+    asked = Request(parts.path, query=parse_qs(parts.query), body=b"{}", method="POST")
+    made = webhook.answer(Hook(entry.settings(platforms), asked, lambda _: ""))
+    return html.unescape(made.body.decode())
+
+
+@pytest.mark.parametrize(("dialect", "url_of"), PAGES)
+def test_our_own_page_that_dials_says_where_the_call_goes_on(
+    dialect: str, url_of: Callable[[RestRequest], str]
+) -> None:
+    entry = DIALECTS[dialect]
+    settings = {
+        **ONWARD,
+        "public_origin": "https://voice.example.com",
+        "account": "a",
+        "api_secret": "s",
+        "rest_url": "https://rest.example.com",
+    }
+    platforms = PlatformsSettings.model_validate({dialect: settings})
+    assert entry.rest is not None
+    words = entry.rest(entry.settings(platforms))
+    assert words is not None
+    (move,) = words.transfer(CallRef("c", account="a"), "+1555", DIALLED)
+    assert f'"{AFTER}"' in page(dialect, url_of(move))
+    # Without `params` the number is dialled as ever, and nobody can lead the call elsewhere.
+    for query in ("target=%2B1555", "target=%2B1555&after=https://flows.example.com.evil/next"):
+        said = page(dialect, f"/{dialect}/transfer?{query}")
+        assert "+1555" in said
+        assert "https" not in said
