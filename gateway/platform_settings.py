@@ -183,8 +183,11 @@ class VonageSettings(ContinuingSettings):
     """Rate of both directions that the answer asks for."""
 
 
-class TelnyxSettings(PlatformSettings):
-    """Telnyx. `auth_tokens` are stream tokens (`stream_auth_token`); `api_secret` the API key."""
+class TelnyxSettings(ContinuingSettings):
+    """Telnyx. `auth_tokens` are stream tokens (`stream_auth_token`); `api_secret` the API key.
+
+    `continue_url` is for calls of TeXML applications.
+    """
 
     public_keys: list[str] = []
     """Ed25519 public keys (base64) that sign the webhooks."""

@@ -1,6 +1,7 @@
 """Telnyx' call control: answer, hang-up, transfer and keys. Requests as values.
 
-A call that has ended already is refused with 422 and the code 90018.
+A call that has ended already is refused with 422 and the code 90018. Calls of a TeXML application
+take new instructions as well, by an interface of their own.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import orjson
 
 from gateway.channels.base import first_text
 from gateway.channels.dialect import Bearer, CallRef, RestAuth, RestRequest
-from gateway.channels.outputs import fitting, json_size, outputs_of
+from gateway.channels.outputs import after_hangup, after_transfer, fitting, json_size, outputs_of
 from gateway.channels.sip import headers_of
 from gateway.platform_settings import TelnyxSettings
 
@@ -31,6 +32,7 @@ class TelnyxRest:
     def __init__(self, settings: TelnyxSettings) -> None:
         secret = settings.api_secret
         self._key = secret.get_secret_value() if secret is not None else ""
+        self._continue_url = settings.continue_url
         self.base_url = (settings.rest_url or BASE_URL).rstrip("/")
 
     def auth(self, now_s: float) -> RestAuth:
@@ -38,16 +40,22 @@ class TelnyxRest:
         return Bearer(self._key)
 
     def hangup(self, call: CallRef, metadata: Mapping[str, Any]) -> Sequence[RestRequest]:
-        """The action `hangup`; the agent's `params` become the state that later events bring."""
+        """The action `hangup`; the agent's `params` become the state that later events bring.
+
+        With TeXML the call goes on at the operator's page where there is something to tell it.
+        """
+        url = after_hangup(self._continue_url, metadata)
+        if url and _by_texml(call):
+            return [_go_on(call, url)]
         state = _state(call, metadata)
         return [action(call.call_id, "hangup", {"client_state": state} if state else {})]
 
     def transfer(
         self, call: CallRef, target: str, metadata: Mapping[str, Any]
     ) -> Sequence[RestRequest]:
-        """The action `transfer`; without a target there is nobody to call."""
+        """The action `transfer`; without a target whoever has the call goes on, and is told."""
         if not target:
-            return []
+            return self._leave(call, metadata)
         told: dict[str, Any] = {"to": target.removeprefix("tel:")}
         if headers := headers_of(target, metadata):
             told["custom_headers"] = [
@@ -56,6 +64,17 @@ class TelnyxRest:
         if state := _state(call, metadata):
             told |= {"client_state": state, "target_leg_client_state": state}
         return [action(call.call_id, "transfer", told)]
+
+    def _leave(self, call: CallRef, metadata: Mapping[str, Any]) -> Sequence[RestRequest]:
+        url = after_transfer(self._continue_url, "", metadata)
+        if url and _by_texml(call):
+            return [_go_on(call, url)]
+        state = _state(call, metadata)
+        if not state:
+            return []
+        path = _path(call.call_id, "client_state_update")
+        told = {"client_state": state}
+        return [RestRequest("PUT", path, json=told, gone_words=(ENDED,), needed=False)]
 
     def send_dtmf(self, call: CallRef, digits: str) -> Sequence[RestRequest]:
         """The action `send_dtmf`."""
@@ -80,6 +99,17 @@ def action(call_id: str, name: str, told: Mapping[str, Any]) -> RestRequest:
         json={**told, "command_id": command_id},
         gone_words=(ENDED,),
     )
+
+
+def _by_texml(call: CallRef) -> str:
+    """The id under which a call was connected by our TeXML; empty where it was not."""
+    return first_text(call.custom, "callSid") if call.account else ""
+
+
+def _go_on(call: CallRef, url: str) -> RestRequest:
+    account, sid = quote(call.account, safe=""), quote(_by_texml(call), safe="")
+    path = f"/v2/texml/Accounts/{account}/Calls/{sid}"
+    return RestRequest("POST", path, form={"Url": url, "Method": "POST"}, gone_words=(ENDED,))
 
 
 def _state(call: CallRef, metadata: Mapping[str, Any]) -> str:

@@ -146,6 +146,31 @@ def test_telnyx_keeps_the_state_that_the_call_came_with() -> None:
     assert state(move) == state(move, "target_leg_client_state") == {"params": {"order": "7"}}
 
 
+def test_telnyx_tells_whoever_has_the_call_where_nobody_is_named() -> None:
+    rest = TelnyxRest(TelnyxSettings())
+    (told,) = rest.transfer(CallRef("v3:c"), "", {"params": {"order": 7}})
+    assert (told.method, told.path, told.needed) == (
+        "PUT",
+        "/v2/calls/v3%3Ac/actions/client_state_update",
+        False,
+    )
+    assert state(told) == {"params": {"order": "7"}}
+    assert rest.transfer(CallRef("v3:c"), "", {}) == []
+
+
+def test_only_telnyx_calls_by_texml_go_on_at_a_page() -> None:
+    rest = TelnyxRest(TelnyxSettings(continue_url="https://h/x"))
+    said = {"params": {"order": 7}}
+    by_texml = CallRef("v3:c", account="AC 1", custom={"callSid": "v3:sid"})
+    (end,) = rest.hangup(by_texml, said)
+    assert (end.method, end.path) == ("POST", "/v2/texml/Accounts/AC%201/Calls/v3%3Asid")
+    assert end.form == {"Url": "https://h/x?action=hangup&order=7", "Method": "POST"}
+    (on,) = rest.transfer(by_texml, "", said)
+    assert on.form == {"Url": "https://h/x?action=transfer&order=7", "Method": "POST"}
+    for request in (*rest.hangup(by_texml, {}), *rest.hangup(CallRef("c", account="a"), said)):
+        assert request.path.endswith("/actions/hangup")
+
+
 # ---- Asterisk
 
 

@@ -14,6 +14,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
 from gateway.bidi import REMOTE_DISCONNECTED
+from gateway.notices import CallNotices
 from gateway.platform_settings import PlatformsSettings
 from gateway.platforms.terms import rest_controls, terms_of
 from gateway.simulate.platforms import call_id, side
@@ -31,6 +32,7 @@ async def serving(
     *,
     server: Mapping[str, Any] | None = None,
     bearer: Sequence[str] = (),
+    notices: CallNotices | None = None,
     **settings: Any,
 ) -> AsyncIterator[Live]:
     """A gateway with such settings for one dialect, such ones of the server, and bearer tokens."""
@@ -44,6 +46,7 @@ async def serving(
             controls=controls,
             server=server,
             bearer=bearer,
+            notices=notices,
         ) as running:
             yield running
     finally:
@@ -82,6 +85,8 @@ class Caller:
     platform: Platform
     client: ClientConnection
     heard: bytearray = field(default_factory=bytearray)
+    told: list[str] = field(default_factory=list)
+    """Text messages of the server."""
 
     @property
     def agent(self) -> Agent:
@@ -117,6 +122,8 @@ class Caller:
     async def _read(self) -> None:
         try:
             async for message in self.client:
+                if isinstance(message, str):
+                    self.told.append(message)
                 await self.send(self.platform.receive(message))
         except ConnectionClosed:
             pass

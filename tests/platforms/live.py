@@ -32,6 +32,7 @@ from gateway.channels.base import (
 from gateway.channels.capabilities import Capabilities
 from gateway.channels.dialect import Dialect, MediaRoute, Opening, Proof
 from gateway.config import AssetSettings, load
+from gateway.notices import CallNotices
 from gateway.platform_settings import PlatformSettings
 from gateway.platforms.rest import RestControl
 from gateway.platforms.terms import Terms
@@ -207,6 +208,7 @@ async def live(
     controls: Mapping[str, RestControl] | None = None,
     server: Mapping[str, Any] | None = None,
     bearer: Sequence[str] = (),
+    notices: CallNotices | None = None,
 ) -> AsyncIterator[Live]:
     """A gateway on a free port of loopback."""
     ticker = Ticker(asyncio.get_running_loop())
@@ -235,6 +237,7 @@ async def live(
         ticker=ticker,
         observer=observers,
         terms=terms or {},
+        notices=notices,
     )
 
     def make_call(
