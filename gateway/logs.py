@@ -96,7 +96,7 @@ def set_up(
         logger_factory=_own_logger,
         cache_logger_on_first_use=False,
     )
-    handler = logging.StreamHandler(stream)
+    handler = _Lines(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[
@@ -111,9 +111,12 @@ def set_up(
     root.handlers[:] = [handler]
     root.setLevel(level if runs_app else max(level, logging.WARNING))
     logging.getLogger(OWN).setLevel(level)
-    # A stream that is gone is no reason to print a traceback to it.
-    logging.raiseExceptions = False
     return handler
+
+
+class _Lines(logging.StreamHandler[TextIO]):
+    def handleError(self, _record: logging.LogRecord) -> None:
+        """Whoever read this is gone."""
 
 
 def _own_logger(*_names: Any) -> logging.Logger:
