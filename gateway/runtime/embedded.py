@@ -233,7 +233,7 @@ class EmbeddedRuntime:
         process.watcher = asyncio.create_task(self._watch(process), name=f"runtime:{child.pid}")
         async with self._changed:
             self._changed.notify_all()
-        log.info("runtime process ready", pid=child.pid)
+        log.info("runtime.ready", pid=child.pid)
         return process
 
     def _told(self) -> bytes:
@@ -289,7 +289,7 @@ class EmbeddedRuntime:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
         if not self._closing:
-            log.warning("runtime process ended", pid=child.pid, exit_code=code)
+            log.warning("runtime.ended", pid=child.pid, exit_code=code)
         # A fork of it would hold the sockets, and so the calls, for as long as it lives.
         for link in tuple(process.links):
             link.abort()
@@ -321,12 +321,12 @@ class EmbeddedRuntime:
             process.quiet = 0
             if event.get("event") == "retiring" and not process.retiring:
                 process.retiring = True
-                log.warning("runtime process retires", pid=process.process.pid)
+                log.warning("runtime.retires", pid=process.process.pid)
                 if process.sessions <= 0 and process.alive:
                     process.process.terminate()
                 async with self._changed:
                     self._changed.notify_all()
-        log.error("runtime process hangs", pid=process.process.pid)
+        log.error("runtime.hangs", pid=process.process.pid)
         process.process.kill()
 
     async def _sample(self, process: _Process) -> Sample | None:
@@ -353,7 +353,7 @@ class EmbeddedRuntime:
             try:
                 await self._launch()
             except (GatewayError, OSError) as error:
-                log.error("runtime process did not start", error=str(error))
+                log.error("runtime.not_started", error=str(error))
                 pause_s = RESTART_PAUSE_S[min(failures, len(RESTART_PAUSE_S) - 1)]
                 failures += 1
                 await asyncio.sleep(pause_s)

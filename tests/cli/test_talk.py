@@ -68,7 +68,7 @@ def test_json_tells_of_everything() -> None:
     assert events(done.stdout, "endSession") == []
     # The start and each input that is for the agent had a turn of its own.
     assert len(events(done.stdout, "turnCompleted")) == 3
-    assert "runtime process ready" in done.stderr
+    assert "runtime.ready" in done.stderr
 
 
 def test_the_end_of_the_input_waits_for_tools_that_still_run() -> None:
