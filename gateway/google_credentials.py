@@ -24,8 +24,7 @@ def find(file: Path | None, scopes: Sequence[str], *, setting: str, service: str
     from google.auth.credentials import with_scopes_if_required
     from google.auth.exceptions import GoogleAuthError
 
-    if file is None and (named := os.environ.get(CREDENTIALS_VARIABLE)):
-        file = Path(named)
+    file = file or _named()
     try:
         if file is None:
             return google.auth.default(scopes=scopes)[0]
@@ -46,3 +45,17 @@ def find(file: Path | None, scopes: Sequence[str], *, setting: str, service: str
             hint=f"set {setting} or {CREDENTIALS_VARIABLE}, or run"
             " `gcloud auth application-default login`",
         ) from None
+
+
+def _named() -> Path | None:
+    """The file that the environment names, or gcloud's own.
+
+    Not left to google-auth: it would run gcloud besides, for a project that nobody needs.
+    """
+    named = os.environ.get(CREDENTIALS_VARIABLE)
+    if named:
+        return Path(named)
+    folder = os.environ.get("CLOUDSDK_CONFIG")
+    gcloud = Path(folder) if folder else Path(os.path.expanduser("~/.config/gcloud"))
+    file = gcloud / "application_default_credentials.json"
+    return file if file.is_file() else None

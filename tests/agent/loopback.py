@@ -27,6 +27,8 @@ class Api:
     """Path → (status, JSON or text)."""
     default: Any = None
     """The answer to all other paths; None: the request itself."""
+    headers: dict[str, str] = field(default_factory=dict)
+    """What goes with every answer."""
     hold: threading.Event = field(default_factory=threading.Event)
     """Paths that begin with /hang wait for this."""
 
@@ -50,8 +52,8 @@ class Api:
                 await asyncio.sleep(0.02)
         status, answer = self.answers.get(request.path, (200, self.default or seen))
         if isinstance(answer, str):
-            return web.Response(status=status, text=answer)
-        return web.json_response(answer, status=status)
+            return web.Response(status=status, text=answer, headers=self.headers)
+        return web.json_response(answer, status=status, headers=self.headers)
 
 
 @contextmanager
