@@ -68,5 +68,5 @@ class CallServices:
     """On what terms the calls of each dialect are taken; none: the common ones."""
     accounts: Accounts = field(default_factory=Accounts)
     known: KnownCalls = field(default_factory=KnownCalls)
-    parked: dict[str, Any] = field(default_factory=dict)
+    resumable: dict[str, Any] = field(default_factory=dict)
     """Calls whose platform may come back on another socket, by call id."""

@@ -29,18 +29,15 @@ from gateway.records.recorder import CallRecorder
 from gateway.runtime.audio import AudioBridge
 from gateway.runtime.client import RuntimeClient
 from gateway.services import CallServices
-from gateway.speech.base import (
-    Heard,
-    RecognitionStream,
-    StreamingRecogniser,
-    VoiceActivityStream,
-)
+from gateway.speech.base import Heard, RecognitionStream, StreamingRecogniser, VoiceActivityStream
 from gateway.speech.speaker import Speaker
 
 EARLY_AUDIO_BYTES = 1 << 17
 """Caller audio kept before the call has started; older audio is dropped first."""
 VAD_RATE_HZ = 8000
 TEARDOWN_S = 3.0
+REJOIN_S = 0.02
+"""Wait for the end of a socket that was dropped for another."""
 CLEAN_CLOSES = frozenset({1000, 1001})
 """Close codes with which a platform hangs up; any other is a lost line."""
 
@@ -170,41 +167,42 @@ class LiveCall:
             self._apply(self._machine.channel(base.Ended(), now))
         elif self._started is not None and resume_s > 0:
             self._apply(self._machine.channel(base.Paused(), now))
-            self._services.parked[self.call_id] = self
             self._waiting = self._loop.call_later(resume_s, self._never_came_back)
         else:
             self._apply(self._machine.transport_lost(now))
 
     # ---- a platform that comes back
 
-    def _never_came_back(self) -> None:
-        self._waiting = None
-        self._services.parked.pop(self.call_id, None)
-        if not self._closed:
-            self._apply(self._machine.transport_lost(self._loop.time()))
-
-    def _rejoin(self, call_id: str, now: float) -> None:
-        """This socket goes on with a call that lost its own."""
-        host = self._services.parked.pop(call_id, None)
-        dialect = self._line.capabilities.dialect
-        if host is not None and host._line.capabilities.dialect != dialect:
-            self._services.parked[call_id] = host
-            host = None
-        if host is None or host._started is None:
-            self._line.command(base.Rejoined(False))
-            self._apply(self._machine.end(EndReason.ERROR, now))
-            return
-        self._host = host
-        if self._waiting is not None:
-            self._waiting.cancel()
-        self._services.ticker.remove(self._tick_key)
-        self._line.command(base.Rejoined(True, host._started))
-        host._come_back(self._line, now)
-
-    def _come_back(self, line: PlatformLine, now: float) -> None:
+    def _stop_waiting(self) -> None:
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
+
+    def _never_came_back(self) -> None:
+        self._waiting = None
+        self._services.resumable.pop(self.call_id, None)
+        if not self._closed:
+            self._apply(self._machine.transport_lost(self._loop.time()))
+
+    def _rejoin(self, call_id: str) -> None:
+        """This socket goes on with a call that lost its own."""
+        self._stop_waiting()
+        host = self._services.resumable.get(call_id)
+        if host is None or host._line.capabilities.dialect != self._line.capabilities.dialect:
+            self._line.command(base.Rejoined(False))
+            self._apply(self._machine.end(EndReason.ERROR, self._loop.time()))
+        elif not host._line.gone:
+            # The platform knows sooner than we do that the old one is dead.
+            host._line.transport.abort()
+            self._waiting = self._loop.call_later(REJOIN_S, self._rejoin, call_id)
+        else:
+            self._host = host
+            self._services.ticker.remove(self._tick_key)
+            self._line.command(base.Rejoined(True, host._started))
+            host._come_back(self._line, self._loop.time())
+
+    def _come_back(self, line: PlatformLine, now: float) -> None:
+        self._stop_waiting()
         assert self._started is not None
         line.start(self._started)
         self._line = line
@@ -238,7 +236,7 @@ class LiveCall:
         elif isinstance(event, base.Started):
             self._start(event, now)
         elif isinstance(event, base.Rejoin):
-            self._rejoin(event.call_id, now)
+            self._rejoin(event.call_id)
         elif isinstance(event, base.ParamsUpdated):
             named = replace(event, custom=self._terms.named(event.custom))
             self._apply(self._machine.channel(named, now))
@@ -259,9 +257,9 @@ class LiveCall:
             if known:
                 raise ProtocolError("protocol.call_id", known, where="call_id", close_code=1008)
             self._known = True
-        if self._waiting is not None:
-            self._waiting.cancel()
-            self._waiting = None
+        if able.resume_s > 0:
+            self._services.resumable[event.call_id] = self
+        self._stop_waiting()
         custom = {**self._custom, **event.custom}
         started = self._terms.started(replace(event, custom=custom))
         self._started = started
@@ -450,14 +448,13 @@ class LiveCall:
         self._services.ticker.remove(self._tick_key)
         if self._recorder is not None:
             self._recorder.end(self._loop.time())
-        if self._waiting is not None:
-            self._waiting.cancel()
+        self._stop_waiting()
         dialect = self._line.capabilities.dialect
         if self._counted and self._started is not None:
             self._services.accounts.leave(dialect, self._started.account)
         if self._known:
             self._services.known.leave(dialect, self.call_id, self._loop.time())
-        self._services.parked.pop(self.call_id, None)
+        self._services.resumable.pop(self.call_id, None)
         if not self._line.parting:
             self._line.close(1000, action.reason.value)
         self._teardown_task = self._loop.create_task(

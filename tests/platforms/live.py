@@ -264,4 +264,4 @@ async def live(
         await gateway.stop()
         ticker.close()
         await services.assets.aclose()
-        assert not services.parked
+        assert not services.resumable

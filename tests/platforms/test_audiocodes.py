@@ -64,30 +64,34 @@ async def test_the_bot_transfers() -> None:
         await until(lambda: running.ends(CALL_ID) == ["transferred"], 10)
 
 
-async def test_a_session_goes_on_over_another_socket() -> None:
+@pytest.mark.parametrize("noticed", [True, False])
+async def test_a_session_goes_on_over_another_socket(noticed: bool) -> None:
+    """`noticed`: the gateway knows that the first is lost; else it hears it from the platform."""
     async with serving("audiocodes") as running:
         endpoint = await found("audiocodes", Access(running.gateway.url), identity("audiocodes"))
         platform = endpoint.platform
         assert isinstance(platform, AudioCodesPlatform)
-        async with dial(endpoint) as client:
-            caller = Caller(running, platform, client)
+        async with dial(endpoint) as first:
+            caller = Caller(running, platform, first)
             await caller.send(platform.open())
             await caller.talk(0.2)
             await until(lambda: running.agents)
             caller.agent.say("One moment.")
             await caller.talk(0.5)
             assert platform.received_bytes == 5 * platform.out_format.frame_bytes
-            client.transport.abort()
-        async with dial(endpoint) as client:
-            caller = Caller(running, platform, client)
-            await until(lambda: running.calls and CALL_ID in running.calls[0]._services.parked)
-            await caller.send(platform.resume())
-            await caller.talk(0.2)
-            caller.agent.say("Still here.", 2)
-            caller.agent.end()
-            # It does not take an id of a stream a second time.
-            await caller.talk()
-            assert platform.received_bytes == 10 * platform.out_format.frame_bytes
+            if noticed:
+                first.transport.abort()
+                await until(lambda: running.calls[0]._line.gone)
+            async with dial(endpoint) as second:
+                caller = Caller(running, platform, second)
+                await caller.send(platform.resume())
+                await caller.talk(0.2)
+                await first.wait_closed()
+                caller.agent.say("Still here.", 2)
+                caller.agent.end()
+                # It does not take an id of a stream a second time.
+                await caller.talk()
+                assert platform.received_bytes == 10 * platform.out_format.frame_bytes
         await until(lambda: running.ends(CALL_ID) == ["completed"], 10)
         assert len(running.agents) == 1, "no second greeting"
 
