@@ -21,6 +21,7 @@ import aiohttp
 import orjson
 import structlog
 
+from gateway.call.ending import read_wish
 from gateway.channels.base import EndReason, Started
 from gateway.errors import NoticeError
 from gateway.notice_settings import NoticeSettings
@@ -115,7 +116,7 @@ class Notices:
         if len(self._running) >= self._settings.max_waiting:
             self._lost(call_id, NoticeError("notice.full", "too many notices wait"))
             return
-        work = self._deliver(call_id, self._body(notice, reason))
+        work = self._deliver(notice, reason)
         task = asyncio.get_running_loop().create_task(work, name=f"notice:{call_id}")
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -149,7 +150,7 @@ class Notices:
             "reason": reason.value,
             "transfer_target": notice.target,
             "agent_reason": metadata.get("reason"),
-            "session_escalated": metadata.get("session_escalated") is True,
+            "session_escalated": read_wish(metadata).escalated,
             "params": metadata.get("params") or {},
         }
         if self._settings.numbers:
@@ -158,10 +159,12 @@ class Notices:
             told |= {"params": {}, "params_left_out": True}
         return orjson.dumps(told, default=str)
 
-    async def _deliver(self, call_id: str, body: bytes) -> None:
+    async def _deliver(self, notice: CallNotice, reason: EndReason) -> None:
+        call_id = notice.started.call_id
         pause_s = self._settings.retry_s
         error = NoticeError("notice.shutdown", "this server closes")
         try:
+            body = self._body(notice, reason)
             async with asyncio.timeout(self._settings.give_up_s):
                 while True:
                     async with self._turns:

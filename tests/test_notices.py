@@ -90,6 +90,15 @@ async def test_params_beyond_reason_are_left_out_and_that_is_said() -> None:
     assert (body["params"], body["params_left_out"]) == ({}, True)
 
 
+async def test_what_cannot_be_told_at_all_harms_no_call() -> None:
+    lost: list[str] = []
+    async with rest_server() as server:
+        async with notices(server, lost) as told:
+            over(told, {"params": {"number": 1 << 70}})
+        assert server.asked == []
+    assert lost == ["internal.notice"]
+
+
 async def test_it_is_signed_over_time_and_body() -> None:
     got: list[tuple[Mapping[str, str], bytes]] = []
 

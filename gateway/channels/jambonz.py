@@ -69,7 +69,7 @@ class JambonzChannel(ForkChannel):
         if rest is None or not rest.can_transfer:
             # The verbs behind `listen` then say where the call goes.
             self._capabilities = replace(self._capabilities, transfer=TransferBy.MESSAGE)
-        if opening.settings.continue_url is not None:
+        elif opening.settings.continue_url is not None:
             # REST is asked first, and does nothing where the agent has left nothing.
             self._capabilities = replace(self._capabilities, end_out=EndOut.REST)
         if not self._streaming:

@@ -35,9 +35,11 @@ def fitting(
     """As many outputs as there is room for; the longest are left out first."""
     sizes = {name: size_of(name, value) for name, value in outputs.items()}
     left = dict(outputs)
+    taken = sum(sizes.values())
     for name in sorted(sizes, key=lambda one: sizes[one], reverse=True):
-        if sum(sizes[one] for one in left) <= room:
+        if taken <= room:
             break
+        taken -= sizes[name]
         del left[name]
     return left
 
@@ -56,7 +58,7 @@ def as_json(outputs: Mapping[str, str], room_bytes: int) -> str:
 def after_hangup(url: str | None, metadata: Mapping[str, Any]) -> str:
     """Where a call goes on that the agent has ended with `params`; empty: nowhere."""
     outputs = outputs_of(metadata)
-    return _continued(url, {"action": "hangup", **outputs}) if url and outputs else ""
+    return _continued(url, {"action": "hangup"}, outputs) if url and outputs else ""
 
 
 def after_transfer(url: str | None, target: str, metadata: Mapping[str, Any]) -> str:
@@ -66,8 +68,8 @@ def after_transfer(url: str | None, target: str, metadata: Mapping[str, Any]) ->
     """
     if not url:
         return ""
-    told = {"action": "transfer", **({"target": target} if target else {})}
-    return _continued(url, {**told, **outputs_of(metadata)})
+    own = {"action": "transfer", **({"target": target} if target else {})}
+    return _continued(url, own, outputs_of(metadata))
 
 
 def after_dialled(
@@ -80,18 +82,28 @@ def after_dialled(
     outputs = outputs_of(metadata)
     if not url or not outputs:
         return ""
-    return _continued(url, {"action": "transferred", "target": target, **outputs}, most_chars)
+    return _continued(url, {"action": "transferred", "target": target}, outputs, most_chars)
 
 
-def _continued(url: str, told: Mapping[str, str], most_chars: int = MAX_URL_CHARS) -> str:
-    """The address with what is told in its query; what stands there already stays as it is."""
+def _continued(
+    url: str,
+    own: Mapping[str, str],
+    outputs: Mapping[str, str],
+    most_chars: int = MAX_URL_CHARS,
+) -> str:
+    """The address with our own fields and the outputs in its query, as far as there is room.
+
+    What stands there already stays as it is; an output cannot pass for a field of ours.
+    """
     parts = urlsplit(url)
     taken = {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
-    new = {name: value for name, value in told.items() if name not in taken}
-    fit = fitting(new, lambda *one: len(_query([one])) + 1, most_chars - len(url))
-    query = "&".join(part for part in (parts.query, _query(fit.items())) if part)
+    ours = _query({name: value for name, value in own.items() if name not in taken})
+    others = {k: v for k, v in outputs.items() if k not in taken and k not in own}
+    room = most_chars - len(url) - len(ours) - 1
+    theirs = _query(fitting(others, lambda name, value: len(_query({name: value})) + 1, room))
+    query = "&".join(part for part in (parts.query, ours, theirs) if part)
     return urlunsplit(parts._replace(query=query))
 
 
-def _query(fields: Any) -> str:
-    return urlencode(list(fields), errors="replace")
+def _query(fields: Mapping[str, str]) -> str:
+    return urlencode(fields, errors="replace")

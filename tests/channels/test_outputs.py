@@ -83,6 +83,19 @@ def test_the_query_that_stands_there_is_never_overridden() -> None:
     assert query(url) == {"action": ["mine"], "team": ["a b"], "new": ["1"]}
 
 
+def test_no_output_passes_for_ours_or_takes_its_room() -> None:
+    said = {
+        "params": {
+            "action": "hangup",
+            "target": "+1900",
+            **dict.fromkeys(map(str, range(900)), "1"),
+        }
+    }
+    url = after_transfer("https://h/x", "+1555", said)
+    assert len(url) <= MAX_URL_CHARS
+    assert (query(url)["action"], query(url)["target"]) == (["transfer"], ["+1555"])
+
+
 @given(PARAMS)
 def test_addresses_are_bounded_and_hold_whole_values(params: dict[str, Any]) -> None:
     url = after_hangup(PAGE, {"params": params})
