@@ -20,6 +20,9 @@ from gateway.agent.tools.client import ClientCalls
 from gateway.agent.tools.execute import execute, response_part
 from gateway.agent.turn import Turn
 
+MAX_BATCH = 64
+"""Calls of one response that run together; what is above it is refused."""
+
 
 class Next(Enum):
     """What follows after a response has been dealt with."""
@@ -94,7 +97,7 @@ class Calls:
                 return Next.STEP
             return await self._run_system(call, responses, by_model)
         answers = await asyncio.gather(
-            *(self._run_one(call) for call in batch),
+            *(self._run_one(call, number) for number, call in enumerate(batch)),
             return_exceptions=True,
         )
         failed = next((answer for answer in answers if isinstance(answer, BaseException)), None)
@@ -109,8 +112,10 @@ class Calls:
         self._turn.check()
         return Next.STEP
 
-    async def _run_one(self, call: FunctionCall) -> Part:
+    async def _run_one(self, call: FunctionCall, number: int) -> Part:
         refusal = self._refusal(call)
+        if number >= MAX_BATCH:
+            refusal = f"more than {MAX_BATCH} calls at the same time"
         if refusal is not None:
             return response_part(call, {"error": refusal})
         return await execute(self._conversation, self._turn, self._client, call)

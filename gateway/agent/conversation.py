@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -38,6 +39,10 @@ T = TypeVar("T")
 
 CURRENT_DATE = "current_date"
 """A variable that is always there for instructions: today in the session's time zone."""
+
+
+MAX_AT_ONCE = 8
+"""Calls of app code that run at the same time for the turns of a session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +126,7 @@ class Conversation:
     reach: Reach | None = None
     """What app code reaches the event loop by, while a turn runs."""
     _space: CodeSpace = field(init=False)
+    _share: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_AT_ONCE))
     _told: dict[str, str] = field(default_factory=dict)
     _calls: int = 0
 
@@ -141,12 +147,19 @@ class Conversation:
         """A function of the app's code; only for use in a worker thread."""
         return self._space.function(source, name)
 
-    async def run_code(self, fn: Callable[[], T], context: ToolContext, deadline_s: float) -> T:
-        """Run app code in a worker thread. Raises what it raises, or DeadlineExceeded."""
+    async def run_code(
+        self, fn: Callable[[], T], context: ToolContext, deadline_s: float, *, aside: bool = False
+    ) -> T:
+        """Run app code in a worker thread. Raises what it raises, or DeadlineExceeded.
+
+        A session has a share of the threads, and what is above it waits, so that other sessions
+        always get theirs. `aside`: no turn waits for it, and the turns' share is not for it.
+        """
         show = self.engine.settings.log.app_output
         call = scoped(fn, self.identity.session, context, deadline_s, show=show)
         try:
-            return await self.engine.runner.run(call, deadline_s)
+            async with nullcontext() if aside else self._share:
+                return await self.engine.runner.run(call, deadline_s)
         finally:
             asked, self.asked_async = self.asked_async, []
             for wish in asked:

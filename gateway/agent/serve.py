@@ -4,8 +4,8 @@ It serves BidiRunSession JSON over websockets on a unix socket. To its superviso
 lines on standard output: `{"event": "ready"}` once it serves, `{"event": "alive"}` twice a
 second from then on (a process that stops saying so is killed), `{"event": "retiring"}` when it
 takes no new sessions and will leave after its last, `{"event": "failed", "code", "message",
-"where", "hint"}` before it leaves with status 2. Logs are on standard error. Whatever
-app code writes to its standard output or error becomes a log line, too.
+"where", "hint"}` before it leaves with status 2. Logs are on standard error. What app
+code prints becomes a log line, too; what it writes past Python's own streams goes nowhere.
 
 Its settings come as JSON on standard input: keys and secrets among them stand neither in the list
 of processes nor in the environment, where app code would find them. It leaves when its parent
@@ -37,6 +37,7 @@ from gateway import bidi
 from gateway.agent.app.read import read_app
 from gateway.agent.build import build_engine
 from gateway.agent.conversation import Engine
+from gateway.agent.forks import let_go_in_forks
 from gateway.agent.runner import ThreadRunner
 from gateway.agent.scope import AppOutput, ScopeFilter, show_own_threads
 from gateway.agent.session import serve_link
@@ -206,14 +207,18 @@ def _tell(control: TextIO, event: str, **fields: Any) -> None:
 
 
 def _separate_output() -> tuple[TextIO, TextIO]:
-    """Keep standard output for the supervisor alone; all else that is written becomes logs.
+    """Keep standard output for the supervisor and standard error for logs.
 
-    Returns the way to the supervisor, and the stream of the logs.
+    What app code prints becomes log lines; what bypasses that (os.write, child processes, C) could
+    be anything, and any amount of it: it goes nowhere. Returns the way to the supervisor, and the
+    stream of the logs.
     """
     control = os.fdopen(os.dup(1), "w", encoding="utf-8")
     logs = os.fdopen(os.dup(2), "w", encoding="utf-8", buffering=1)
-    # Also what bypasses sys.stdout (os.write, child processes) must not reach the supervisor.
-    os.dup2(2, 1)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
     sys.stdout = sys.stderr = AppOutput()
     return control, logs
 
@@ -248,6 +253,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     end_with_parent()
     control, logs = _separate_output()
+    let_go_in_forks(options.socket, control.fileno())
     _set_up_logs(LogSettings(), logs)
     given = "" if sys.stdin.isatty() else sys.stdin.read()
     for name in [name for name in os.environ if name.startswith("VOICE_GATEWAY_")]:

@@ -26,7 +26,7 @@ from gateway.agent.store import SessionStore
 from gateway.agent.tools.catalog import Entry, Kind
 from gateway.agent.tools.client import ClientCalls
 from gateway.agent.tools.execute import run_async
-from gateway.agent.turn import Turn, TurnCancelled, clean_json
+from gateway.agent.turn import Turn, TurnCancelled, clean_answer
 from gateway.config import Settings
 from gateway.errors import GatewayError, ProtocolError
 
@@ -277,7 +277,7 @@ class AgentSession:
 
     def _finish_async(self, tool: Entry, response: dict[str, Any], good: bool) -> None:
         outcome = "completed with response" if good else "failed with error"
-        text = json.dumps(clean_json(response), ensure_ascii=False)
+        text = json.dumps(clean_answer(response), ensure_ascii=False)
         words = f"function [{tool.name}] {outcome} {text}"
         self._finished_async.append(Part(text=bidi.context_text(words)))
         self._wake.set()

@@ -9,12 +9,19 @@ from typing import Any, TypeVar
 import orjson
 import structlog
 
-from gateway.agent.platform import AUDIO_MIME, CUSTOMIZED_MIME, JSON_MIME, Part
+from gateway.agent.platform import AUDIO_MIME, CUSTOMIZED_MIME, JSON_MIME, PAYLOAD_MIMES, Part
+from gateway.agent.size import TooLarge, check_size
 from gateway.bidi import CUSTOMIZED_RESPONSE
 
 T = TypeVar("T")
 
 log = structlog.get_logger()
+
+MAX_TEXT_CHARS = 100_000
+"""For one text: two hours of speech."""
+MAX_PAYLOAD_CHARS = 1 << 20
+MAX_REPORT_CHARS = 4 << 20
+_ANSWER = "the answer"
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -65,7 +72,12 @@ class Turn:
             self._completed = True
             output: dict[str, Any] = {"turnIndex": self.index, "turnCompleted": True}
             if self._report is not None:
-                output["diagnosticInfo"] = self._report()
+                try:
+                    report = self._report()
+                    check_size(report, "the report", MAX_REPORT_CHARS)
+                    output["diagnosticInfo"] = report
+                except TooLarge as error:
+                    log.warning("turn.report_dropped", turn=self.index, **error.fields())
             await self._send({"sessionOutput": output})
 
     def check(self) -> None:
@@ -90,7 +102,7 @@ class Turn:
             self._waiting.discard(task)
 
     async def emit(self, part: Part) -> None:
-        """Send one part to the client. Raises TurnCancelled."""
+        """Send one part to the client. Raises TurnCancelled, or TooLarge."""
         self.check()
         output = output_of(part)
         if output is not None:
@@ -98,8 +110,9 @@ class Turn:
             await self._output(output)
 
     async def emit_tool_calls(self, calls: list[dict[str, Any]]) -> None:
-        """Ask the client to run functions. Raises TurnCancelled."""
+        """Ask the client to run functions. Raises TurnCancelled, or TooLarge."""
         self.check()
+        check_size(calls, "a call", MAX_PAYLOAD_CHARS)
         await self._output({"toolCalls": {"toolCalls": calls}})
 
     async def _output(self, output: dict[str, Any]) -> None:
@@ -112,20 +125,42 @@ def clean_text(text: str) -> str:
 
 
 def clean_json(value: Any) -> Any:
-    """A value that JSON can carry, other objects as their text."""
+    """A value that JSON can carry, other objects as their text. Raises TooLarge."""
+    check_size(value, _ANSWER)
     try:
-        return orjson.loads(orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS))
+        return orjson.loads(orjson.dumps(value, default=_text_of, option=orjson.OPT_NON_STR_KEYS))
     except (TypeError, ValueError):
-        return clean_text(str(value))
+        return clean_text(_text_of(value))
+
+
+def clean_answer(value: Any) -> Any:
+    """The same of what a tool answers; `{"error": …}` where it is too large."""
+    try:
+        return clean_json(value)
+    except TooLarge as error:
+        log.error("tool.answer_dropped", **error.fields())
+        return {"error": str(error)}
+
+
+def _text_of(value: Any) -> str:
+    text = str(value)
+    check_size(text, _ANSWER)
+    return text
 
 
 def output_of(part: Part) -> dict[str, Any] | None:
-    """The member of `sessionOutput` that a part becomes; None where the client gets nothing."""
+    """The member of `sessionOutput` that a part becomes; None where the client gets nothing.
+
+    Raises TooLarge.
+    """
     if part.text:
+        check_size(part.text, "a text", MAX_TEXT_CHARS)
         return {"text": clean_text(part.text)}
     blob = part.inline_data
     if blob is None:
         return None
+    if blob.mime_type in PAYLOAD_MIMES:
+        check_size(blob.data, "a payload", MAX_PAYLOAD_CHARS)
     value = blob.json_value()
     if value is None:
         log.warning("agent.data_dropped", mime_type=blob.mime_type)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import signal
 from pathlib import Path
 
+import psutil
 import pytest
 
+from gateway.errors import RuntimeFailure
 from tests.runtime.test_embedded import ANSWER_S, ask, embedded, session
 
 TROUBLE = ("loop", "raise", "exit", "shout", "megabytes", "close", "slow", "eat", "nonsense")
@@ -61,23 +64,59 @@ def _alive(pid: int) -> bool:
     return state != "Z"
 
 
+def _connections(pid: int) -> list[str]:
+    """Where the sockets lead that a process holds and that have a name."""
+    held = psutil.Process(pid).net_connections("unix")
+    return [str(connection.laddr) for connection in held if connection.laddr]
+
+
 async def _until_gone(pid: int) -> None:
     async with asyncio.timeout(ANSWER_S):
         while _alive(pid):
             await asyncio.sleep(0.02)
 
 
-@pytest.mark.parametrize("how", ["closed", "killed"])
-async def test_what_app_code_forks_goes_with_its_process(how: str) -> None:
+@pytest.mark.parametrize("how", ["fork", "emigrate"])
+@pytest.mark.parametrize("end", ["closed", "killed"])
+async def test_what_app_code_forks_goes_with_its_process(how: str, end: str) -> None:
     async with embedded("misbehaving", *FLAGS) as runtime:
         (pid,) = runtime.pids
         async with session(runtime, "call-0001") as bad:
-            forked = re.fullmatch(r"Forked (\d+)\.", await ask(bad, "fork"))
+            forked = re.fullmatch(r"Forked (\d+)\.", await ask(bad, how))
             assert forked is not None
             child = int(forked[1])
             assert _alive(child)
+            assert _connections(pid)
+            assert not _connections(child)
             assert await ask(bad, "hello") == "Still here."
-        if how == "killed":
-            os.kill(pid, 9)
-            await _until_gone(child)
+            if end == "killed":
+                os.kill(pid, signal.SIGKILL)
+                # Not dead air until some timeout, although the fork is another process.
+                with pytest.raises(RuntimeFailure):
+                    await ask(bad, "still there?")
+                await _until_gone(child)
     await _until_gone(child)
+
+
+@pytest.mark.parametrize("how", ["freeze", "stop"])
+async def test_code_that_silences_its_process_costs_its_calls_a_known_time(how: str) -> None:
+    flags = ("runtime.processes=2", "runtime.hang_timeout_s=1", *FLAGS)
+    async with (
+        embedded("misbehaving", *flags) as runtime,
+        session(runtime, "bad-call") as bad,
+        session(runtime, "other-call") as other,
+    ):
+        hanging = asyncio.create_task(ask(bad, how))
+        assert await ask(other, "hello") == "Still here."
+        with pytest.raises(RuntimeFailure):
+            await hanging
+        assert await ask(other, "hello") == "Still here."
+
+
+async def test_what_app_code_writes_past_the_log_goes_nowhere(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    async with embedded("misbehaving", *FLAGS) as runtime, session(runtime, "call-0001") as bad:
+        assert await ask(bad, "flood") == "Still here."
+    told = capfd.readouterr()
+    assert "flood" not in told.out + told.err

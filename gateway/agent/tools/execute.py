@@ -10,6 +10,7 @@ from gateway.agent import callbacks
 from gateway.agent.conversation import Conversation
 from gateway.agent.platform import FunctionCall, FunctionDeclaration, Part, Tool
 from gateway.agent.runner import DeadlineExceeded
+from gateway.agent.size import TooLarge
 from gateway.agent.tools.catalog import Entry, Kind
 from gateway.agent.tools.client import ClientCalls
 from gateway.agent.tools.delegate import run_agent_tool
@@ -17,7 +18,7 @@ from gateway.agent.tools.facade import PENDING
 from gateway.agent.tools.here import answered_by_stand_in, call_here, stands_in
 from gateway.agent.tools.python import error_text
 from gateway.agent.tools.schema import function_schema
-from gateway.agent.turn import Turn, clean_json
+from gateway.agent.turn import Turn, clean_answer
 
 log = structlog.get_logger()
 
@@ -49,7 +50,7 @@ async def execute(
             response = {"result": value}
     replaced = await callbacks.after_tool(conversation, tool, args, call_id, result)
     if replaced is not None or response is None:
-        response = {"result": clean_json(result if replaced is None else replaced)}
+        response = {"result": clean_answer(result if replaced is None else replaced)}
     return Part(
         function_response=_named(call, response),
     )
@@ -85,17 +86,30 @@ def _named(call: FunctionCall, response: dict[str, Any]) -> Any:
 
 
 async def run_here(
-    conversation: Conversation, entry: Entry, args: dict[str, Any], call_id: str, deadline_s: float
+    conversation: Conversation,
+    entry: Entry,
+    args: dict[str, Any],
+    call_id: str,
+    deadline_s: float,
+    *,
+    aside: bool = False,
 ) -> tuple[Any, bool]:
-    """A tool in a worker thread: (result, True) or ({"error": …}, False)."""
+    """A tool in a worker thread: (result, True) or ({"error": …}, False).
+
+    `aside`: no turn waits for it.
+    """
     context = conversation.context(function_call_id=call_id)
     try:
         value = await conversation.run_code(
-            lambda: call_here(conversation, entry, args), context, deadline_s
+            lambda: call_here(conversation, entry, args), context, deadline_s, aside=aside
         )
     except DeadlineExceeded:
         log.error("tool.overran", session=conversation.identity.session, tool=entry.name)
         return {"error": f"the tool took longer than {deadline_s:g} seconds"}, False
+    except TooLarge as error:
+        session = conversation.identity.session
+        log.error("tool.answer_dropped", session=session, tool=entry.name, **error.fields())
+        return {"error": str(error)}, False
     except Exception as error:
         log.error(
             "tool.raised",
@@ -120,7 +134,7 @@ async def run_async(
     if entry.kind is Kind.AGENT and not stands_in(conversation, entry):
         value = await run_agent_tool(conversation, None, client, entry, args, deadline_s)
         return value, "error" not in value
-    return await run_here(conversation, entry, args, call_id, deadline_s)
+    return await run_here(conversation, entry, args, call_id, deadline_s, aside=True)
 
 
 async def _run(

@@ -1,4 +1,6 @@
 import os
+import re
+import signal
 import sys
 import threading
 import time
@@ -35,11 +37,21 @@ def before_model_callback(callback_context, llm_request):
         sys.stdout.close()
         sys.stderr.close()
         print("still there")
+    if "flood" in text:
+        for number in (1, 2):
+            for _ in range(100):
+                os.write(number, b"flood" * 100_000)
+    if "freeze" in text:
+        re.match("(a+)+$", "a" * 60 + "b")
+    if "stop" in text:
+        os.kill(os.getpid(), signal.SIGSTOP)
     if "slow" in text:
         time.sleep(0.3)
-    if "fork" in text:
+    if "fork" in text or "emigrate" in text:
         child = os.fork()
         if child == 0:
+            if "emigrate" in text:
+                os.setsid()
             time.sleep(600)
         return LlmResponse.from_parts([Part.from_text(f"Forked {child}.")])
     if "eat" in text:
