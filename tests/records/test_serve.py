@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from gateway.config import RecordSettings
 from gateway.records.couriers import couriers
 from gateway.records.keeper import Records
 from gateway.records.plan import Plan
+from tests.platforms.rest_server import rest_server
 from tests.records.makers import SESSION, found, tone, wav
 
 PATH = "/ws/google.cloud.ces.v1.SessionService/BidiRunSession/locations/eu"
@@ -34,9 +35,11 @@ WAIT_S = 30.0
 
 
 @asynccontextmanager
-async def serving(folder: Path) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+async def serving(
+    folder: Path, more: Mapping[str, str] | None = None
+) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
     """`voice-gateway serve` on a free port, with engines that load fast; its websocket URL."""
-    options = {**LIGHT, "records.save_to": str(folder)}
+    options = {**LIGHT, "records.save_to": str(folder), **(more or {})}
     sets = [word for k, v in options.items() for word in ("--set", f"{k}={v}")]
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "gateway.cli", "serve", "--port", "0", *sets),
@@ -97,6 +100,26 @@ async def test_sigterm_loses_no_call(tmp_path: Path) -> None:
     assert transcript(tmp_path)["session"] == SESSION
     assert both_sides_sound(tmp_path)
     assert list((tmp_path / ".spool").iterdir()) == []
+
+
+async def test_sigterm_loses_no_notice(tmp_path: Path) -> None:
+    async with rest_server() as receiver:
+        # A receiver that is away for a moment, while the server closes.
+        receiver.will(503)
+        settings = {"notices.url": f"{receiver.url}/ended", "notices.secret": "0123456789abcdef"}
+        async with (
+            serving(tmp_path, {**settings, "notices.retry_s": "0.01"}) as (child, url),
+            connect(url + PATH, compression=None) as client,
+        ):
+            await call(client)
+            child.send_signal(signal.SIGTERM)
+            async for _ in client:
+                pass
+            async with asyncio.timeout(WAIT_S):
+                assert await child.wait() == 0
+    first, second = (json.loads(one.body) for one in receiver.asked)
+    assert first == second
+    assert (second["reason"], second["session"], second["dialect"]) == ("shutdown", SESSION, "ces")
 
 
 async def test_a_kill_loses_at_most_the_last_moment(tmp_path: Path) -> None:
