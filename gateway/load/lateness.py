@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 
 STALL_S = 0.2
-"""A longer wait within one stretch is counted as a stall, and a new schedule starts."""
+"""A wait so much longer than the audio before it lasts is a stall, and a new schedule starts."""
 BURST_S = 0.01
 """Frames that come so soon after a stretch's first one were sent ahead, off the schedule."""
 
@@ -23,6 +23,7 @@ class FrameClock:
         self.stalls_s = array("d")
         self._arrivals: list[tuple[float, float]] = []
         self._position_s = 0.0
+        self._last_s = 0.0
         self._stretch = -1
 
     def arrived(self, now: float, seconds: float, stretch: int) -> None:
@@ -30,11 +31,12 @@ class FrameClock:
         if stretch != self._stretch:
             self.close()
             self._stretch = stretch
-        elif self._arrivals and now - self._arrivals[-1][0] > STALL_S:
+        elif self._arrivals and now - self._arrivals[-1][0] > STALL_S + self._last_s:
             self.stalls_s.append(now - self._arrivals[-1][0])
             self.close()
         self._arrivals.append((now, self._position_s))
         self._position_s += seconds
+        self._last_s = seconds
 
     def close(self) -> None:
         """Judge the stretch that has ended."""

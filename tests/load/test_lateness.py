@@ -55,6 +55,17 @@ def test_a_long_wait_is_a_stall_and_begins_a_new_schedule() -> None:
     assert max(clock.late_s) < 1e-9
 
 
+def test_messages_that_hold_more_than_a_stall_lasts_have_a_schedule_too() -> None:
+    clock = FrameClock()
+    message_s = 0.24
+    for n in range(20):
+        clock.arrived(1.0 + n * message_s + (0.03 if n == 7 else 0.0), message_s, 1)
+    clock.close()
+    assert not clock.stalls_s
+    assert clock.late_s[7] == pytest.approx(0.03)
+    assert sum(clock.late_s) == pytest.approx(0.03)
+
+
 def test_a_pause_between_two_stretches_is_no_stall() -> None:
     clock = FrameClock()
     clock.arrived(1.0, FRAME_S, 1)
