@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import InvalidHandshake, InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
 from gateway.errors import RuntimeFailure
 from gateway.runtime.link import CLOSE_S, MAX_MESSAGE_BYTES, WebsocketLink
@@ -40,12 +40,18 @@ _STATUS: Final = {
     503: "unavailable",
     504: "deadline_exceeded",
 }
+_TRY_LATER: Final = "the service's own fault: try again later, and see Google Cloud's status page"
 _HINTS: Final = {
     "unauthenticated": "check the credentials: runtime.google.credentials",
-    "permission_denied": "grant roles/ces.client to the credentials, and enable the API",
+    "permission_denied": "grant roles/ces.client to the credentials and enable the API; a user's"
+    " credentials need runtime.google.quota_project, too",
     "not_found": "check runtime.google.app, deployment and location",
     "invalid_argument": "check the settings of runtime.google",
     "resource_exhausted": "raise the quota, or lower server.max_calls",
+    "failed_precondition": "check that the app can be talked to: runtime.google.app, deployment",
+    "unimplemented": "check runtime.google.endpoint and api_version",
+    "lost": "check the network between here and the service",
+    **dict.fromkeys(("internal", "unavailable", "deadline_exceeded", "unknown"), _TRY_LATER),
 }
 _CODES: Final = frozenset(_STATUS.values()) | {
     "already_exists",
@@ -103,6 +109,14 @@ class GoogleLink(WebsocketLink):
         message = await super().receive()
         self._spoken = True
         return message
+
+    def _unsent(self, error: ConnectionClosed) -> RuntimeFailure:
+        received = error.rcvd
+        if received is None:
+            return failure("lost", "went away without a word")
+        return read_close(received.code, received.reason) or failure(
+            "failed_precondition", "closed the session before it was told everything"
+        )
 
     def _closed(self, code: int | None, reason: str) -> dict[str, Any] | None:
         lost = read_close(code, reason)

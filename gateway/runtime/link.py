@@ -73,8 +73,14 @@ class WebsocketLink:
             # Not wait_for: before Python 3.12 it can lose a cancellation that comes as it ends.
             async with asyncio.timeout(SEND_TIMEOUT_S):
                 await self._connection.send(bidi.dump(message))
-        except (ConnectionClosed, TimeoutError) as error:
+        except ConnectionClosed as error:
+            raise self._unsent(error) from None
+        except TimeoutError as error:
             raise RuntimeFailure("runtime.lost", f"runtime connection lost: {error}") from None
+
+    def _unsent(self, error: ConnectionClosed) -> RuntimeFailure:
+        """What it means that a message met a closed connection."""
+        return RuntimeFailure("runtime.lost", f"runtime connection lost: {error}")
 
     async def receive(self) -> dict[str, Any] | None:
         """The next message; None after a clean close."""

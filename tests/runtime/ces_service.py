@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import datetime
-import ipaddress
 import json
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,49 +17,18 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import web
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 from google.cloud.ces_v1 import BidiSessionClientMessage
 from google.protobuf import json_format
 from websockets.asyncio.server import Request, Response, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
 from gateway.config import Settings, load
+from tests.assets.servers import certificate
 
 APP = "projects/ours/locations/eu/apps/desk"
 WAIT_S = 10.0
-
-
-def authority(folder: Path) -> tuple[Path, ssl.SSLContext]:
-    """The file of a certificate authority, and a server of 127.0.0.1 that it vouches for."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.datetime.now(datetime.UTC)
-    local = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(local, critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    file = folder / "authority.pem"
-    file.write_bytes(certificate.public_bytes(Encoding.PEM))
-    secret = folder / "server.pem"
-    secret.write_bytes(
-        file.read_bytes() + key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(secret)
-    return file, context
 
 
 def account(folder: Path, token_url: str) -> Path:
@@ -180,7 +146,7 @@ async def ces_service(folder: Path, **google: Any) -> AsyncIterator[CesService]:
     """A service and the settings that lead to it. `google`: more of `runtime.google`."""
     runtime = google.pop("runtime", {})
     more = google.pop("more", {})
-    file, context = authority(folder)
+    context, file = certificate(folder, "127.0.0.1")
     service = CesService(Settings())
     released = asyncio.Event()
 

@@ -29,7 +29,8 @@ from gateway.runtime.google import GoogleRuntime
 from gateway.runtime.google_link import read_close
 from gateway.runtime.google_names import session_name
 from gateway.runtime.messages import RuntimeTranscript
-from tests.runtime.ces_service import APP, CesService, Connection, authority, ces_service, sound
+from tests.assets.servers import certificate
+from tests.runtime.ces_service import APP, CesService, Connection, ces_service, sound
 
 MULAW = {"audioEncoding": "MULAW", "sampleRateHertz": 8000}
 AUDIO = {"inputAudioConfig": MULAW, "outputAudioConfig": MULAW}
@@ -246,50 +247,9 @@ async def test_a_service_that_is_not_there(tmp_path: Path) -> None:
 async def test_a_certificate_that_nobody_vouches_for(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    stranger, _ = authority(other)
+    _, stranger = certificate(other, "127.0.0.1")
     async with ces_service(tmp_path, ca_file=str(stranger)) as service:
         assert (await refusal(service)).code == "runtime.tls"
-
-
-# ---- tokens
-
-
-async def test_one_token_serves_many_calls_while_it_is_fresh(tmp_path: Path) -> None:
-    async with ces_service(tmp_path) as service, runtime(service) as google:
-        clients = await asyncio.gather(*(google.open(f"call-{n:04}", {}) for n in range(5)))
-        await asyncio.gather(*(client.aclose() for client in clients))
-        assert service.issued == 1
-        assert set(service.upgrades) == {"Bearer token-1"}
-
-
-async def test_a_token_that_runs_out_soon_is_renewed_before_the_next_call(tmp_path: Path) -> None:
-    async with ces_service(tmp_path) as service:
-        service.tokens = [(200, {"access_token": "short", "expires_in": 100})]
-        async with runtime(service) as google:
-            client = await google.open("call-0001", {})
-            await client.aclose()
-            client = await google.open("call-0002", {})
-            await client.aclose()
-        assert "Bearer token-1" in service.upgrades[-1]
-
-
-async def test_what_is_still_valid_serves_while_tokens_cannot_be_had(tmp_path: Path) -> None:
-    down: tuple[int, dict[str, Any]] = (400, {"error": "invalid_grant"})
-    async with ces_service(tmp_path) as service:
-        service.tokens = [(200, {"access_token": "short", "expires_in": 100}), *[down] * 12]
-        async with runtime(service) as google:
-            for name in ("call-0001", "call-0002"):
-                client = await google.open(name, {})
-                await client.aclose()
-        assert service.upgrades == ["Bearer short"] * 2
-
-
-async def test_no_token_at_all(tmp_path: Path) -> None:
-    async with ces_service(tmp_path) as service:
-        service.tokens = [(400, {"error": "invalid_grant"})] * 4
-        failure = await refusal(service)
-    assert failure.code == "runtime.credentials"
-    assert not service.upgrades
 
 
 # ---- what it says
@@ -438,6 +398,17 @@ async def test_a_close_before_any_word_is_no_peace(tmp_path: Path) -> None:
         failure = await heard.end()
     assert failure is not None
     assert failure.code == "runtime.failed_precondition"
+
+
+async def test_a_close_that_comes_before_the_configuration_keeps_its_reason(tmp_path: Path) -> None:
+    async with ces_service(tmp_path) as service, runtime(service) as google:
+        link = await google._connect()
+        connection = await service.next()
+        await connection.close(1011, "generic::resource_exhausted: quota")
+        with pytest.raises(RuntimeFailure) as caught:
+            await link.send({"config": {}})
+        assert caught.value.code == "runtime.resource_exhausted"
+        await link.aclose()
 
 
 # ---- one session over many connections

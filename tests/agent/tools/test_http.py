@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +25,7 @@ from gateway.config import ToolSettings
 from gateway.errors import AppError
 from tests.agent.loopback import Api, api_server
 from tests.assets.servers import certificate
+from tests.google_accounts import IMPERSONATED, google_accounts, impersonating, user, written
 
 CONTEXT = SessionContext(
     project_id="p",
@@ -298,6 +301,83 @@ def test_the_service_agent_proves_itself_by_an_id_token(api: Api, key_file: Path
     assert api.last["headers"]["authorization"] == f"Bearer {token}"
 
 
+def test_who_acts_as_an_account_has_its_id_token(
+    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = _jwt({"exp": int(time.time()) + 3600, "aud": api.url})
+    api.answers.pop("/answer", None)
+    path = f"/v1/projects/-/serviceAccounts/{IMPERSONATED}:generateIdToken"
+    file = written(tmp_path / "as.json", impersonating())
+    with google_accounts(tmp_path, monkeypatch) as accounts:
+        accounts.answers[path] = (200, {"token": token})
+        config = {"serviceAgentIdTokenAuthConfig": {}}
+        _call(api, "answer", _settings(credentials=file), {"authentication": config})
+    assert api.last["headers"]["authorization"] == f"Bearer {token}"
+    assert accounts.last["body"]["audience"] == api.url
+
+
+MACHINE = """
+import sys
+from gateway.agent.tools.auth import Authenticator
+from gateway.agent.tools.session_context import SessionContext
+from gateway.config import ToolSettings
+prover = Authenticator(ToolSettings())
+proof = prover.prove({"serviceAgentIdTokenAuthConfig": {}}, SessionContext(), "https://shop.example")
+print(proof.headers["Authorization"])
+"""
+
+
+def test_on_googles_machines_the_id_token_is_the_machines_own(tmp_path: Path) -> None:
+    with api_server() as machine:
+        machine.headers["Metadata-Flavor"] = "Google"
+        token = _jwt({"exp": int(time.time()) + 3600})
+        place = "/computeMetadata/v1/instance/service-accounts/default"
+        machine.answers[f"{place}/identity"] = (200, token)
+        about = {"email": "machine@ours.example", "scopes": [], "aliases": ["default"]}
+        machine.answers[f"{place}/"] = (200, about)
+        host = machine.url.removeprefix("http://")
+        done = subprocess.run(
+            [sys.executable, "-c", MACHINE],
+            env={
+                **{"PATH": "/usr/bin:/bin", "PYTHONPATH": ".", "HOME": str(tmp_path)},
+                **{"GCE_METADATA_HOST": host, "GCE_METADATA_IP": host},
+            },
+            cwd=Path(__file__).parents[3],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        assert done.stdout.strip() == f"Bearer {token}"
+        asked = next(seen for seen in machine.requests if seen["path"].endswith("/identity"))
+        assert ["audience", "https://shop.example"] in asked["query"]
+
+
+def test_a_user_makes_no_id_token_and_is_told_who_does(api: Api, tmp_path: Path) -> None:
+    settings = _settings(credentials=written(tmp_path / "user.json", user()))
+    config = {"serviceAgentIdTokenAuthConfig": {}}
+    with pytest.raises(AppError) as caught:
+        _call(api, "answer", settings, {"authentication": config})
+    assert caught.value.code == "tool.auth"
+    assert "service account" in str(caught.value.hint)
+
+
+def test_a_user_too_may_stand_behind_another_service_account(
+    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api.answers.pop("/answer", None)
+    path = "/v1/projects/-/serviceAccounts/shop@p.iam:generateAccessToken"
+    api.answers[path] = (200, {"accessToken": "theirs"})
+    config = {"serviceAccountAuthConfig": {"serviceAccount": "shop@p.iam"}}
+    file = written(tmp_path / "user.json", user())
+    with google_accounts(tmp_path, monkeypatch):
+        settings = _settings(credentials=file, iam_url=api.url)
+        _call(api, "answer", settings, {"authentication": config})
+    asked = next(seen for seen in reversed(api.requests) if seen["path"] == path)
+    assert asked["headers"]["authorization"] == "Bearer of-user"
+    assert api.last["headers"]["authorization"] == "Bearer theirs"
+
+
 def test_another_service_account_is_impersonated(api: Api, key_file: Path) -> None:
     api.answers.pop("/answer", None)
     api.answers["/google-token"] = (200, {"access_token": "ours", "expires_in": 3600})
@@ -306,7 +386,7 @@ def test_another_service_account_is_impersonated(api: Api, key_file: Path) -> No
     config = {"serviceAccountAuthConfig": {"serviceAccount": "shop@p.iam", "scopes": ["s"]}}
     settings = _settings(credentials=key_file, iam_url=api.url)
     _call(api, "answer", settings, {"authentication": config})
-    asked = next(seen for seen in api.requests if seen["path"] == path)
+    asked = next(seen for seen in reversed(api.requests) if seen["path"] == path)
     assert asked["headers"]["authorization"] == "Bearer ours"
     assert asked["body"] == {"scope": ["s"], "lifetime": "3600s"}
     assert api.last["headers"]["authorization"] == "Bearer theirs"
