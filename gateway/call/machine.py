@@ -99,7 +99,10 @@ class CallMachine:
 
     @property
     def output_format(self) -> AudioFormat:
-        """Format of the line, at whose rate speech and files are wanted; without one: a default."""
+        """Format of the line; speech and files are wanted as PCM at its rate.
+
+        Where there is no output audio: Linear16 at 8000 Hz.
+        """
         playout = self._desk.playout
         return playout.format if playout is not None else AudioFormat(Encoding.LINEAR16, 8000)
 
