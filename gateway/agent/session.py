@@ -271,7 +271,9 @@ class AgentSession:
         task.add_done_callback(self._async_tasks.discard)
 
     async def _run_async(self, tool: Entry, args: dict[str, Any], call_id: str) -> None:
-        value, good = await run_async(self._conversation, self._client, tool, args, call_id)
+        # The caller's next words cut short the turn that has started it, and not this one.
+        turn = Turn(self._conversation.turn_index, self._say)
+        value, good = await run_async(self._conversation, turn, self._client, tool, args, call_id)
         wrapped = good and tool.kind is not Kind.AGENT
         self._finish_async(tool, {"result": value} if wrapped else value, good)
 

@@ -27,7 +27,7 @@ MAX_DEPTH = 3
 class _Aside:
     """Takes what the agent says; what the client must run goes on to the caller's own turn."""
 
-    def __init__(self, outer: Turn | None) -> None:
+    def __init__(self, outer: Turn) -> None:
         self._outer = outer
         self.texts: list[str] = []
 
@@ -36,13 +36,13 @@ class _Aside:
         output = message.get("sessionOutput", {})
         if "text" in output:
             self.texts.append(output["text"])
-        elif "toolCalls" in output and self._outer is not None:
+        elif "toolCalls" in output:
             await self._outer.emit_tool_calls(output["toolCalls"]["toolCalls"])
 
 
 async def run_agent_tool(
     conversation: Conversation,
-    outer: Turn | None,
+    outer: Turn,
     client: ClientCalls,
     entry: Entry,
     args: Mapping[str, Any],
@@ -51,7 +51,7 @@ async def run_agent_tool(
     """`{"response": what the agent said}` or `{"error": …}`. Raises TurnCancelled.
 
     The agent has a conversation of its own over the session's variables. `outer`: the turn that
-    waits; None: nobody does.
+    it works for.
     """
     from gateway.agent.loop import run_turn  # the loop runs tools, and this tool is a loop
 
@@ -70,7 +70,7 @@ async def run_agent_tool(
     work = run_turn(branch, turn, client, [Part(text=words)])
     try:
         async with asyncio.timeout(deadline_s):
-            await (outer.interruptible(work) if outer is not None else work)
+            await outer.interruptible(work)
     except TimeoutError:
         return {"error": f"the agent took longer than {deadline_s:g} seconds"}
     except TurnCancelled:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import structlog
@@ -45,7 +46,8 @@ async def execute(
             response = {"response" if entry.kind is Kind.AGENT else "result": pending}
             result = dict(response)
         else:
-            value = await _run(conversation, turn, client, entry, args, call_id)
+            deadline_s = entry.timeout_s or conversation.engine.settings.runtime.tool_timeout_s
+            value, _ = await _run(conversation, turn, client, entry, args, call_id, deadline_s)
             result = value if isinstance(value, dict) else {"result": value}
             response = {"result": value}
     replaced = await callbacks.after_tool(conversation, tool, args, call_id, result)
@@ -85,8 +87,26 @@ def _named(call: FunctionCall, response: dict[str, Any]) -> Any:
     return {"id": call.id, "name": call.name, "response": response}
 
 
-async def run_here(
+async def run_async(
     conversation: Conversation,
+    turn: Turn,
+    client: ClientCalls,
+    entry: Entry,
+    args: dict[str, Any],
+    call_id: str,
+) -> tuple[Any, bool]:
+    """An asynchronous tool from start to end: (result, True) or ({"error": …}, False).
+
+    `turn`: what a client is asked by; nobody waits for it, and nobody cuts it short.
+    """
+    deadline_s = entry.timeout_s or conversation.engine.settings.runtime.async_tool_timeout_s
+    return await _run(conversation, turn, client, entry, args, call_id, deadline_s, aside=True)
+
+
+async def _run(
+    conversation: Conversation,
+    turn: Turn,
+    client: ClientCalls,
     entry: Entry,
     args: dict[str, Any],
     call_id: str,
@@ -94,15 +114,40 @@ async def run_here(
     *,
     aside: bool = False,
 ) -> tuple[Any, bool]:
-    """A tool in a worker thread: (result, True) or ({"error": …}, False).
+    """A tool wherever it runs: (result, True) or ({"error": …}, False). `aside`: no turn waits."""
 
-    `aside`: no turn waits for it.
-    """
+    def here(work: Callable[[], Any]) -> Awaitable[tuple[Any, bool]]:
+        return _in_thread(conversation, entry, call_id, work, deadline_s, aside=aside)
+
+    if entry.kind not in (Kind.CLIENT, Kind.AGENT):
+        return await here(lambda: call_here(conversation, entry, args))
+    if stands_in(conversation, entry):
+        answer, good = await here(lambda: answered_by_stand_in(conversation, entry, args))
+        if not good:
+            return answer, False
+        answered, value = answer
+        if answered:
+            return value, True
+    if entry.kind is Kind.CLIENT:
+        value = await client.call(conversation, turn, entry, args, call_id, deadline_s)
+    else:
+        value = await run_agent_tool(conversation, turn, client, entry, args, deadline_s)
+    return value, not (isinstance(value, dict) and "error" in value)
+
+
+async def _in_thread(
+    conversation: Conversation,
+    entry: Entry,
+    call_id: str,
+    work: Callable[[], Any],
+    deadline_s: float,
+    *,
+    aside: bool,
+) -> tuple[Any, bool]:
+    """What `work` returns in a worker thread, True; or ({"error": …}, False)."""
     context = conversation.context(function_call_id=call_id)
     try:
-        value = await conversation.run_code(
-            lambda: call_here(conversation, entry, args), context, deadline_s, aside=aside
-        )
+        value = await conversation.run_code(work, context, deadline_s, aside=aside)
     except DeadlineExceeded:
         log.error("tool.overran", session=conversation.identity.session, tool=entry.name)
         return {"error": f"the tool took longer than {deadline_s:g} seconds"}, False
@@ -119,43 +164,3 @@ async def run_here(
         )
         return {"error": error_text(error)}, False
     return value, True
-
-
-async def run_async(
-    conversation: Conversation,
-    client: ClientCalls,
-    entry: Entry,
-    args: dict[str, Any],
-    call_id: str,
-) -> tuple[Any, bool]:
-    """An asynchronous tool from start to end: (result, True) or ({"error": …}, False)."""
-    limits = conversation.engine.settings.runtime
-    deadline_s = entry.timeout_s or limits.async_tool_timeout_s
-    if entry.kind is Kind.AGENT and not stands_in(conversation, entry):
-        value = await run_agent_tool(conversation, None, client, entry, args, deadline_s)
-        return value, "error" not in value
-    return await run_here(conversation, entry, args, call_id, deadline_s, aside=True)
-
-
-async def _run(
-    conversation: Conversation,
-    turn: Turn,
-    client: ClientCalls,
-    entry: Entry,
-    args: dict[str, Any],
-    call_id: str,
-) -> Any:
-    deadline_s = entry.timeout_s or conversation.engine.settings.runtime.tool_timeout_s
-    if entry.kind in (Kind.CLIENT, Kind.AGENT):
-        if stands_in(conversation, entry):
-            context = conversation.context(function_call_id=call_id)
-            answered, value = await conversation.run_code(
-                lambda: answered_by_stand_in(conversation, entry, args), context, deadline_s
-            )
-            if answered:
-                return value
-        if entry.kind is Kind.CLIENT:
-            return await client.call(conversation, turn, entry, args, call_id, deadline_s)
-        return await run_agent_tool(conversation, turn, client, entry, args, deadline_s)
-    value, _ = await run_here(conversation, entry, args, call_id, deadline_s)
-    return value
