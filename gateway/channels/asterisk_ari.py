@@ -79,7 +79,13 @@ class AsteriskAri:
             own = self._settings.output_prefix + re.sub("[^A-Za-z0-9]+", "_", name).strip("_")
             found.setdefault(own, _harmless(value))
         return [
-            RestRequest("POST", path, json={"variable": name, "value": value}, needed=False)
+            RestRequest(
+                "POST",
+                path,
+                json={"variable": name, "value": value},
+                repeatable=False,
+                needed=False,
+            )
             for name, value in list(found.items())[:MAX_VARIABLES]
         ]
 

@@ -185,7 +185,7 @@ class RestRequest:
     repeatable: bool = True
     """Whether it may be sent again where it is not known if the first one was carried out."""
     needed: bool = True
-    """False: if it is refused, the requests behind it are made all the same."""
+    """False: if it fails, the requests behind it are made all the same."""
 
 
 @dataclass(frozen=True, slots=True)

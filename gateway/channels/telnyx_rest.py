@@ -72,9 +72,17 @@ class TelnyxRest:
         state = _state(call, metadata)
         if not state:
             return []
-        path = _path(call.call_id, "client_state_update")
-        told = {"client_state": state}
-        return [RestRequest("PUT", path, json=told, gone_words=(ENDED,), needed=False)]
+        # The caller is handed on by our leaving; this only says more of it.
+        return [
+            RestRequest(
+                "PUT",
+                _path(call.call_id, "client_state_update"),
+                json={"client_state": state},
+                gone_words=(ENDED,),
+                repeatable=False,
+                needed=False,
+            )
+        ]
 
     def send_dtmf(self, call: CallRef, digits: str) -> Sequence[RestRequest]:
         """The action `send_dtmf`."""

@@ -151,13 +151,17 @@ class RestControl:
     async def _all(self, requests: Sequence[RestRequest]) -> None:
         try:
             async with asyncio.timeout(self._deadline_s):
+                hopeless = False
                 for request in requests:
+                    if hopeless and not request.needed:
+                        continue
                     try:
                         await self._one(request)
                     except RestError as error:
-                        if request.needed or error.code != REFUSED:
+                        if request.needed:
                             raise
                         log.warning("rest.left_out", **error.fields())
+                        hopeless = error.code != REFUSED
         except TimeoutError:
             raise self._error("rest.timeout", "the platform does not answer in time") from None
         except RestError:

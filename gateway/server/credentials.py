@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from gateway.channels.dialect import Dialect
 from gateway.errors import ConfigError
-from gateway.platform_settings import PlatformSettings, PlatformsSettings
+from gateway.platform_settings import ContinuingSettings, PlatformSettings, PlatformsSettings
 from gateway.server.routes import served
 
 _REST_KEYS: Final = ("account", "api_key", "api_secret", "rest_url")
@@ -29,6 +29,14 @@ def check_credentials(platforms: PlatformsSettings) -> None:
             raise ConfigError(
                 "config.credentials",
                 f"{section} has only {' and '.join(alone)} of what its REST interface needs",
+                where=section,
+                hint=_meaning(settings),
+            )
+        onward = isinstance(settings, ContinuingSettings) and settings.continue_url is not None
+        if onward and (dialect.rest is None or dialect.rest(settings) is None):
+            raise ConfigError(
+                "config.credentials",
+                f"{section}.continue_url is reached by the REST interface, which is not set up",
                 where=section,
                 hint=_meaning(settings),
             )

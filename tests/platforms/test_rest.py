@@ -219,6 +219,33 @@ async def test_several_requests_are_sent_in_order_as_json(server: RestServer) ->
     assert server.asked[0].authorization == ""
 
 
+def extras() -> list[RestRequest]:
+    return [RestRequest("POST", f"/{n}", repeatable=False, needed=False) for n in (1, 2)]
+
+
+@pytest.mark.parametrize("status", [409, 503])
+async def test_what_is_not_needed_is_left_out_where_it_is_refused(
+    server: RestServer, status: int
+) -> None:
+    server.will(status)
+    control = RestControl(Words(server, *extras(), RestRequest("DELETE", "/call")))
+    await control.hangup(CALL, {})
+    await control.aclose()
+    assert [one.path for one in server.asked] == ["/1", "/2", "/call"]
+
+
+async def test_where_the_platform_does_not_answer_only_what_is_needed_is_tried(
+    server: RestServer,
+) -> None:
+    server.hold = asyncio.Event()
+    words = Words(server, *extras(), RestRequest("DELETE", "/call", repeatable=False))
+    control = RestControl(words, timeout_s=0.05)
+    with pytest.raises(RestError, match="cannot be reached"):
+        await control.hangup(CALL, {})
+    await control.aclose()
+    assert [one.path for one in server.asked] == ["/1", "/call"]
+
+
 async def test_what_must_not_be_done_twice_is_not_repeated(server: RestServer) -> None:
     server.will(500)
     control = RestControl(Words(server, RestRequest("POST", "/keys", repeatable=False)))
