@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-ALL = ("engine", "resampling", "speech", "barge_in", "pacing", "isolation")
+ALL = ("engine", "resampling", "speech", "barge_in", "pacing", "isolation", "flood")
 
 
 def main() -> int:

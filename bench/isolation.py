@@ -50,15 +50,17 @@ def _command(*words: str) -> list[str]:
 
 
 @contextmanager
-def _server(script: Path) -> Iterator[None]:
+def server(script: Path, *more: str) -> Iterator[None]:
+    """A server of the misbehaving app, with `more` settings."""
     flags = (
         f"model.script={script}",
         "runtime.callback_timeout_s=2",
         "runtime.processes=2",
         "log.level=error",
+        *more,
     )
     words = [word for flag in flags for word in ("--set", flag)]
-    server = subprocess.Popen(
+    process = subprocess.Popen(
         _command("serve", "--app", str(APP), "--port", str(PORT), *words),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -75,8 +77,8 @@ def _server(script: Path) -> Iterator[None]:
             time.sleep(0.2)
         yield
     finally:
-        server.send_signal(signal.SIGTERM)
-        server.wait(30)
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
 
 
 def _trouble(number: int, stop: threading.Event) -> None:
@@ -96,7 +98,8 @@ def _trouble(number: int, stop: threading.Event) -> None:
         stop.wait(0.5)
 
 
-def _late(scenario: Path, channel: str) -> dict[str, float]:
+def late(scenario: Path, channel: str) -> dict[str, float]:
+    """How late the frames of calls came to the generator that made them."""
     loaded = subprocess.run(
         _command(
             "load",
@@ -109,8 +112,8 @@ def _late(scenario: Path, channel: str) -> dict[str, float]:
         stderr=subprocess.DEVNULL,
         check=False,
     )
-    late: dict[str, float] = json.loads(loaded.stdout)["frame_late_ms"]
-    return late
+    figures: dict[str, float] = json.loads(loaded.stdout)["frame_late_ms"]
+    return figures
 
 
 def main() -> None:
@@ -120,7 +123,7 @@ def main() -> None:
         script.write_text(SCRIPT)
         scenario.write_text(SCENARIO)
         for name, troubled in (("calm", False), ("beside trouble", True)):
-            with _server(script):
+            with server(script):
                 stop = threading.Event()
                 threads = [
                     threading.Thread(target=_trouble, args=(number, stop))
@@ -128,8 +131,8 @@ def main() -> None:
                 ]
                 for thread in threads:
                     thread.start()
-                late = _late(scenario, "twilio")
+                figures = late(scenario, "twilio")
                 stop.set()
                 for thread in threads:
                     thread.join()
-            print(f"{name}: frame late, ms: {late}  (load {os.getloadavg()[0]:.1f})")
+            print(f"{name}: frame late, ms: {figures}  (load {os.getloadavg()[0]:.1f})")

@@ -56,6 +56,8 @@ WEAR_BEATS = 2
 MAX_MESSAGE_BYTES = 16 << 20
 STACK_BYTES = 4 << 20
 CLOSE_TIMEOUT_S = 2.0
+MAX_FAULTS = 20
+"""Faults of the event loop that a process logs in its life."""
 _M_ARENA_MAX = -8
 """glibc's number for the option that bounds how many arenas malloc opens."""
 
@@ -119,6 +121,7 @@ class Process:
         running = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             running.add_signal_handler(number, self._stop.set)
+        running.set_exception_handler(_Faults().tell)
         watch = asyncio.create_task(self._watch_parent())
         self._socket.unlink(missing_ok=True)
 
@@ -198,6 +201,21 @@ class Process:
                 async with asyncio.timeout(BEAT_S):
                     await self._stop.wait()
         self._stop.set()
+
+
+class _Faults:
+    """Faults that the event loop meets by itself: without descriptors, thousands a second."""
+
+    def __init__(self) -> None:
+        self._left = MAX_FAULTS
+
+    def tell(self, loop: asyncio.AbstractEventLoop, fault: dict[str, Any]) -> None:
+        """Log a fault, as long as there were not too many."""
+        self._left -= 1
+        if self._left > 0:
+            loop.default_exception_handler(fault)
+        elif self._left == 0:
+            log.error("agent.more_faults")
 
 
 def _tell(control: TextIO, event: str, **fields: Any) -> None:

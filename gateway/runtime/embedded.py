@@ -38,6 +38,8 @@ log = structlog.get_logger("gateway.runtime")
 START_S = 30.0
 STOP_S = 3.0
 RETRY_S = 0.05
+OPEN_S = 3.0
+"""Longest wait for one process to take a session; then it is looked anew for one that does."""
 QUIET_S = 1.0
 """Length of the waits for a sign of life that are counted; one comes in each. They are counted,
 and not the time, since this process may have been suspended itself."""
@@ -167,7 +169,9 @@ class EmbeddedRuntime:
             process.sessions += 1
             try:
                 link = await WebsocketLink.open(
-                    f"unix://{process.socket}", max(0.1, deadline - loop.time()), channel
+                    f"unix://{process.socket}",
+                    min(OPEN_S, max(0.1, deadline - loop.time())),
+                    channel,
                 )
             except RuntimeFailure:
                 self._release(process)

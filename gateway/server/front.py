@@ -8,6 +8,8 @@ door). What is no request at all is answered here.
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import deque
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final, cast
@@ -24,7 +26,9 @@ from gateway.server.head import END, HeadError, canonical, check_body, parse, re
 LINGER_S: Final = 1.0
 """How long a refused client may go on sending: closing at once would cost it the answer."""
 MAX_WAITING: Final = 1024
-"""Connections whose head is not complete yet; more are turned away."""
+"""Connections that are not decided yet; more are turned away."""
+TURN_S: Final = 0.002
+"""Time of one turn of the loop that newcomers may take from the calls."""
 
 log = structlog.get_logger()
 
@@ -42,10 +46,27 @@ class FrontDoor:
         self.media = media
         self.http = http
         self.waiting: set[FrontProtocol] = set()
+        self._due: deque[FrontProtocol] = deque()
 
     def __call__(self) -> FrontProtocol:
         """The protocol of one new connection."""
         return FrontProtocol(self)
+
+    def decide(self, protocol: FrontProtocol) -> None:
+        """Decide about a connection whose head is complete, in its turn."""
+        if not self._due:
+            asyncio.get_running_loop().call_soon(self._decide_some)
+        self._due.append(protocol)
+
+    def _decide_some(self) -> None:
+        # However many came at once, the calls' frames go out in between.
+        until = time.perf_counter() + TURN_S
+        while self._due:
+            self._due.popleft().decide()
+            if time.perf_counter() >= until:
+                break
+        if self._due:
+            asyncio.get_running_loop().call_soon(self._decide_some)
 
     def close(self) -> None:
         """Drop every connection that has not got to a stack yet."""
@@ -62,6 +83,8 @@ class FrontProtocol(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._begun = bytearray()
+        self._end = -1
+        """Where the head ends in what has come; negative: it has not ended yet."""
         self._refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -91,6 +114,9 @@ class FrontProtocol(asyncio.Protocol):
         transport = self._transport
         if transport is None or self._refused:
             return
+        if self._end >= 0:
+            self._begun += data
+            return
         begun = self._begun
         if not begun:
             # Empty lines before a request are allowed by HTTP and mean nothing.
@@ -111,8 +137,23 @@ class FrontProtocol(asyncio.Protocol):
                     "http.head_too_large",
                     f"the request head is above {self._door.settings.max_head_bytes} bytes",
                 )
-            if end >= 0:
-                self._decide(transport, bytes(begun), end)
+        except HeadError as error:
+            self._refuse(transport, error)
+            return
+        if end >= 0:
+            self._end = end
+            # What comes after it waits in the system, which bounds it.
+            transport.pause_reading()
+            self._door.decide(self)
+
+    def decide(self) -> None:
+        """Hand the connection on, or refuse it; nothing where it is gone."""
+        transport = self._transport
+        if transport is None or self._refused:
+            return
+        try:
+            transport.resume_reading()
+            self._decide(transport, bytes(self._begun), self._end)
         except (HeadError, GatewayError) as error:
             self._refuse(transport, error)
         except Exception:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 
 import aiohttp
 import pytest
 
+from gateway.server.front import FrontProtocol
 from tests.server.conftest import Serve
 from tests.server.echo import EchoCalls, until
 from tests.server.wire import NATIVE, error_code, raw, request, start_native, websocket, ws_url
@@ -59,6 +61,35 @@ async def test_a_pooled_client_cannot_bring_an_upgrade_to_the_http_stack(
                 await client.send_str("{}")
                 assert (await client.receive()).data == 1007
     assert len(calls.made) == 3
+
+
+async def test_however_many_come_at_once_the_loop_goes_on_in_between(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.server.front.TURN_S", 0.0)
+    turn = 0
+    decided: list[int] = []
+    decide = FrontProtocol.decide
+
+    def noted(protocol: FrontProtocol) -> None:
+        decided.append(turn)
+        decide(protocol)
+
+    monkeypatch.setattr(FrontProtocol, "decide", noted)
+    gateway = await serve()
+    # All stand at the door before the loop looks there.
+    newcomers = [socket.create_connection(("127.0.0.1", gateway.port)) for _ in range(30)]
+    for newcomer in newcomers:
+        newcomer.sendall(upgrade(path="/nowhere"))
+        newcomer.setblocking(False)
+    while len(decided) < len(newcomers):
+        turn += 1
+        await asyncio.sleep(0)
+    assert len(set(decided)) == len(newcomers)
+    loop = asyncio.get_running_loop()
+    for newcomer in newcomers:
+        with newcomer:
+            assert (await loop.sock_recv(newcomer, 100)).startswith(b"HTTP/1.1 404")
 
 
 async def test_pipelined_requests_get_one_answer(serve: Serve) -> None:
