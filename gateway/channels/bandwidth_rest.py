@@ -53,7 +53,8 @@ class BandwidthRest:
             return [self._go_on(call, url, metadata)] if url else []
         document = ElementTree.Element("Bxml")
         if tag := _tag(metadata):
-            ElementTree.SubElement(document, "Tag").text = tag
+            # XML cannot spell all characters.
+            ElementTree.SubElement(document, "Tag").text = "".join(filter(str.isprintable, tag))
         moved = ElementTree.SubElement(document, "Transfer")
         by_sip = is_sip(target)
         called = ElementTree.SubElement(moved, "SipUri" if by_sip else "PhoneNumber")

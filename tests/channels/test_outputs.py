@@ -140,6 +140,9 @@ def test_bandwidth_s_tag_takes_what_fits() -> None:
     assert end.json == {"state": "completed", "tag": '{"order":"7"}'}
     (move,) = rest.transfer(CallRef("c"), "+1555", said)
     assert b"<Bxml><Tag>{" in move.xml
+    (odd,) = rest.transfer(CallRef("c"), "+1555", {"params": {"a": "<\x00\ufffe\x85>&"}})
+    tag = ElementTree.fromstring(odd.xml).findtext("Tag")
+    assert tag == '{"a":"<\\u0000>&"}'
 
 
 def state(request: RestRequest, field: str = "client_state") -> Any:
