@@ -327,7 +327,8 @@ class GoogleRuntimeSettings(Section):
     """Age at which a connection is replaced at a quiet moment: the service ends it at an hour;
     0: never."""
     silence_s: float = Field(60.0, ge=0)
-    """Audio modality: without a message for so long the connection counts as dead; 0: never."""
+    """Audio modality: when the caller has said something and no message comes for so long, the
+    connection counts as dead; 0: never."""
 
 
 class RuntimeSettings(Section):

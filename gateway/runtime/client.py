@@ -92,8 +92,7 @@ class RuntimeClient:
         """Queue one input; order is kept. Raises RuntimeFailure when the queue is full."""
         if item.will_continue and not item.text and not self._rules.empty_fragments:
             return
-        if item.type is InputType.AUDIO and self._rules.renew_s:
-            self._overhear(item.audio, "inputAudioConfig")
+        self._watch_input(item)
         if len(self._queue) >= QUEUE_SIZE and not self._forget_audio():
             raise RuntimeFailure("runtime.overflow", "the runtime takes no more input")
         self._queue.append((item.type, realtime_input(item)))
@@ -106,13 +105,20 @@ class RuntimeClient:
                 return True
         return False
 
-    def _overhear(self, audio: bytes, config: str) -> None:
-        """Whoever speaks now must not be cut off by a change of links."""
-        now, wanted = self._now(), self._config["config"].get(config)
-        if wanted is None or not self._watch.renewing(now):
-            return
-        if is_loud(g711.decode(audio, Encoding(wanted["audioEncoding"]))):
-            self._watch.active(now)
+    def _watch_input(self, item: ToRuntime) -> None:
+        now = self._now()
+        if item.type is InputType.AUDIO:
+            if (self._rules.silence_s or self._watch.renewing(now)) and self._is_speech(
+                item.audio, "inputAudioConfig"
+            ):
+                self._watch.active(now)
+                self._watch.asked(now)
+        elif item.type is not InputType.VARIABLES:
+            self._watch.asked(now)
+
+    def _is_speech(self, audio: bytes, config: str) -> bool:
+        wanted = self._config["config"].get(config)
+        return wanted is not None and is_loud(g711.decode(audio, Encoding(wanted["audioEncoding"])))
 
     async def _send_queued(self, link: RuntimeLink) -> None:
         while True:
@@ -157,11 +163,15 @@ class RuntimeClient:
                 yield self._turns.numbered(item)
 
     def _note(self, found: Sequence[Incoming]) -> None:
-        self._watch.message(found, self._now())
-        if self._rules.renew_s:
+        now = self._now()
+        self._watch.message(found, now)
+        if self._watch.renewing(now):
+            # Whoever speaks now must not be cut off by a change of links.
             for item in found:
-                if isinstance(item, RuntimeAudio):
-                    self._overhear(item.pcm, "outputAudioConfig")
+                if isinstance(item, RuntimeAudio) and self._is_speech(
+                    item.pcm, "outputAudioConfig"
+                ):
+                    self._watch.active(now)
 
     async def _receive(self, link: RuntimeLink) -> dict[str, Any] | None:
         """The next message; a goAway of our own where the link is to be replaced."""

@@ -37,7 +37,7 @@ class LinkRules:
     renew_s: float = 0.0
     """Age at which a link is replaced, at a quiet moment; 0: never."""
     silence_s: float = 0.0
-    """Without a message for so long a link counts as dead; 0: never."""
+    """A link that owes an answer and brings nothing for so long counts as dead; 0: never."""
     resumed: frozenset[str] = frozenset()
     """Codes of losses after which the session goes on over another link."""
     attempts: int = 1
@@ -60,7 +60,8 @@ class LinkWatch:
     def __init__(self, rules: LinkRules) -> None:
         self._rules = rules
         self._opened = 0.0
-        self._last_message = 0.0
+        self._owing_since: float | None = None
+        """When something was asked that no message has come after."""
         self._active = 0.0
         self.heard = False
         """Whether this link has brought anything."""
@@ -68,9 +69,16 @@ class LinkWatch:
         """Turn of which outputs came and no end."""
 
     def opened(self, now: float) -> None:
-        """A link was opened."""
-        self._opened = self._last_message = self._active = now
+        """A link was opened. What the last one owed is owed by this one."""
+        self._opened = self._active = now
         self.heard = False
+        if self._owing_since is not None:
+            self._owing_since = now
+
+    def asked(self, now: float) -> None:
+        """The caller has said something: a message has to come."""
+        if self._owing_since is None:
+            self._owing_since = now
 
     def hasty(self, now: float) -> bool:
         """Whether the link is young."""
@@ -78,7 +86,7 @@ class LinkWatch:
 
     def message(self, items: Sequence[Incoming], now: float) -> None:
         """A message came."""
-        self._last_message = now
+        self._owing_since = None
         self.heard = True
         for item in items:
             if isinstance(item, _TURN_OUTPUTS):
@@ -99,7 +107,8 @@ class LinkWatch:
     def verdict(self, now: float) -> Verdict:
         """What becomes of the link now."""
         rules = self._rules
-        if rules.silence_s and now >= self._last_message + rules.silence_s:
+        owing = self._owing_since
+        if rules.silence_s and owing is not None and now >= owing + rules.silence_s:
             return Verdict.DEAD
         if self.renewing(now):
             due = self._opened + rules.renew_s
@@ -112,7 +121,9 @@ class LinkWatch:
         """How long a message may be waited for before the next verdict; None: for ever."""
         waits: list[float] = []
         if self._rules.silence_s:
-            waits.append(self._last_message + self._rules.silence_s - now)
+            # What is asked while nothing is owed wakes nobody.
+            owing, limit_s = self._owing_since, self._rules.silence_s
+            waits.append(limit_s / 4 if owing is None else owing + limit_s - now)
         if self._rules.renew_s:
             due = self._opened + self._rules.renew_s
             waits.append(due - now if now < due else QUIET_S / 4)

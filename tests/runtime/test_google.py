@@ -499,6 +499,9 @@ async def test_a_silent_service_is_tried_once_more_and_then_given_up(tmp_path: P
     ):
         heard = Heard(client)
         await first.say(1, text="Hello", turnCompleted=True)
+        await heard.until(2)
+        loud = b"\x00\x80" * 240
+        client.send(ToRuntime(InputType.AUDIO, audio=loud))
         second = await service.next()
         await second.until(lambda: bool(second.config))
         assert second.config == first.config
@@ -506,6 +509,27 @@ async def test_a_silent_service_is_tried_once_more_and_then_given_up(tmp_path: P
     assert failure is not None
     assert failure.code == "runtime.silent"
     assert len(service.taken) == 2
+
+
+async def test_a_caller_who_says_nothing_is_not_what_a_service_falls_silent_of(
+    tmp_path: Path,
+) -> None:
+    async with (
+        ces_service(tmp_path, silence_s=0.05) as service,
+        session(service, AUDIO) as (client, first),
+    ):
+        heard = Heard(client)
+        await first.say(1, text="Hello", turnCompleted=True)
+        await heard.until(2)
+        # Many times the limit, all of it heard by the service.
+        for _ in range(20):
+            client.send(ToRuntime(InputType.AUDIO, audio=b"\xff" * 480))
+            await asyncio.sleep(0.02)
+        await first.until(lambda: len(first.audio) == 20 * 480)
+        await first.say(2, text="Are you there?", turnCompleted=True)
+        assert (await heard.until(4))[2] == RuntimeText("Are you there?", 2)
+        assert len(service.taken) == 1
+        heard.task.cancel()
 
 
 async def test_an_old_connection_is_replaced_at_a_quiet_moment(tmp_path: Path) -> None:

@@ -54,18 +54,39 @@ def test_a_moment_that_never_comes_is_not_waited_for_beyond_the_hour() -> None:
     assert AGE_S + PATIENCE_S < 3600
 
 
-def test_silence_counts_from_the_last_message() -> None:
+def test_silence_counts_from_what_the_caller_said_and_nothing_came_after() -> None:
     watch = LinkWatch(LinkRules(silence_s=60.0))
     watch.opened(0.0)
+    watch.asked(40.0)
     watch.message([], 50.0)
-    assert watch.verdict(109.9) is Verdict.KEEP
-    assert watch.verdict(110.0) is Verdict.DEAD
+    watch.asked(70.0)
+    watch.asked(100.0)
+    assert watch.verdict(129.9) is Verdict.KEEP
+    assert watch.verdict(130.0) is Verdict.DEAD
+
+
+def test_where_nobody_says_anything_silence_is_no_death() -> None:
+    watch = LinkWatch(LinkRules(silence_s=60.0))
+    watch.opened(0.0)
+    watch.message([RuntimeTurnCompleted(1)], 5.0)
+    assert watch.verdict(3600.0) is Verdict.KEEP
+
+
+def test_what_a_link_owes_the_next_one_owes() -> None:
+    watch = LinkWatch(LinkRules(silence_s=60.0))
+    watch.opened(0.0)
+    watch.asked(1.0)
+    watch.opened(61.0)
+    assert watch.verdict(120.9) is Verdict.KEEP
+    assert watch.verdict(121.0) is Verdict.DEAD
 
 
 def test_the_next_look_is_never_too_late() -> None:
     watch = LinkWatch(LinkRules(renew_s=AGE_S, silence_s=60.0))
     watch.opened(0.0)
-    assert watch.wait_s(10.0) == 50.0
+    assert watch.wait_s(10.0) == 15.0
+    watch.asked(10.0)
+    assert watch.wait_s(20.0) == 50.0
     watch.message([], AGE_S - 10)
     assert watch.wait_s(AGE_S - 10) == 10.0
     assert LinkWatch(LinkRules()).wait_s(5.0) is None
