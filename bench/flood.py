@@ -15,13 +15,16 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from bench.isolation import CALLS, PORT, SCENARIO, SCRIPT, late, server
+from bench.isolation import CALLS, PORT, SCRIPT, late, server
 from gateway.simulate.platforms.ces import PATH
 
 BURST = 100
 EVERY_S = 0.1
-CALLS_UP_S = 6.0
-"""The server's calls have taken all its lines."""
+LISTEN = """
+caller:
+  - silence: 30s
+  - hangup: true
+"""
 ANSWER_S = 5.0
 RUNS = 3
 UPGRADE = (
@@ -45,10 +48,12 @@ async def _knock(answers: Counter[str]) -> None:
 
 async def _flood() -> None:
     """Once the calls are there, knock until standard input closes; say what the answers were."""
-    await asyncio.sleep(CALLS_UP_S)
     loop = asyncio.get_running_loop()
     over = loop.run_in_executor(None, sys.stdin.read)
     answers: Counter[str] = Counter()
+    while not answers["503"]:
+        await asyncio.sleep(EVERY_S)
+        await _knock(answers)
     knocking: set[asyncio.Task[None]] = set()
     while not over.done():
         for _ in range(BURST):
@@ -65,7 +70,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         script, scenario = Path(folder) / "script.yaml", Path(folder) / "listen.yaml"
         script.write_text(SCRIPT)
-        scenario.write_text(SCENARIO)
+        scenario.write_text(LISTEN)
         for name in ("calm", *["beside a flood"] * RUNS):
             with server(script, f"server.max_calls={CALLS}"):
                 flood = None
