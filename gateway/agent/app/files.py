@@ -73,6 +73,11 @@ def _left_out(rel: str) -> bool:
     return any(part.startswith(".") or part == "__pycache__" for part in rel.split("/"))
 
 
+def _same(name: str) -> str:
+    """What differs by case or by accents' spelling only is one file on many systems."""
+    return unicodedata.normalize("NFC", name).casefold()
+
+
 def _file_name(info: zipfile.ZipInfo) -> str:
     """A member's name; UTF-8 where the zip has it without saying so, as some packers do."""
     if not info.flag_bits & 0x800:
@@ -230,15 +235,13 @@ class ZipFiles:
                 raise AppError("app.zip_encrypted", "zip member is encrypted", where=where)
             if info.is_dir() or _left_out(name):
                 continue
-            # What differs by case or by accents' spelling only is one file on many systems.
-            same = unicodedata.normalize("NFC", name).casefold()
-            if same in seen:
+            if _same(name) in seen:
                 raise AppError("app.zip_duplicate", "zip has this member twice", where=where)
-            seen.add(same)
+            seen.add(_same(name))
             members[name] = info
             total += info.file_size
         for name in members:
-            if any(str(parent) in members for parent in PurePosixPath(name).parents):
+            if any(_same(str(parent)) in seen for parent in PurePosixPath(name).parents):
                 raise AppError(
                     "app.zip_duplicate",
                     "zip has a file and a folder of one name",

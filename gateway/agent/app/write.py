@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 
@@ -80,19 +82,34 @@ def _text(path: str, data: bytes) -> str:
 def write_folder(files: AppFiles, target: Path, format_: Format | None = None) -> int:
     """Write the app into a folder that is new or empty. Returns the number of files.
 
-    Raises AppError app.exists (there is something) or app.write.
+    Raises AppError app.exists (there is something) or app.write. Nothing is left of an app that
+    cannot be written as a whole.
     """
     refuse_full(target)
     # Everything is read and converted before the first file is written.
     content = list(rewritten(files, format_))
+    new = not target.exists()
     try:
         for rel, data in content:
             path = target / rel
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-    except OSError as error:
+    except BaseException as error:
+        _clear(target, new)
+        if not isinstance(error, OSError):
+            raise
         raise AppError("app.write", f"cannot write: {error.strerror}", where=str(target)) from None
     return len(content)
+
+
+def _clear(target: Path, new: bool) -> None:
+    """Take back what was written into a folder that was new, or else empty."""
+    with suppress(OSError):
+        for path in [target] if new else list(target.iterdir()):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()
 
 
 def refuse_full(target: Path) -> None:

@@ -53,8 +53,10 @@ def write_zip(
                 archive.writestr(member, data)
         temporary.chmod(0o644)
         temporary.replace(target)
-    except OSError as error:
+    except BaseException as error:
         with suppress(OSError):
             temporary.unlink()
+        if not isinstance(error, OSError):
+            raise
         raise AppError("app.write", f"cannot write: {error.strerror}", where=str(target)) from None
     return len(content)

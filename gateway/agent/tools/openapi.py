@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
-from gateway.agent.tools.schema import model_schema, resolved
+from gateway.agent.tools.schema import MAX_PARTS, model_schema, resolved
 from gateway.errors import AppError
 
 CONTEXT_KEY = "x-ces-session-context"
 BODY = "requestBody"
 """The argument that stands for a request body which is not an object of named fields."""
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
-_MAX_DEPTH = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,7 @@ class Operation:
             if parameter.required:
                 required.append(parameter.name)
         if self.body is not None and not self.body.context:
-            open_schema = without_context(self.body.schema, self.document)
-            schema = model_schema(open_schema, self.document)
+            schema = model_schema(self.body.schema, self.document, without=CONTEXT_KEY)
             if self.body.fields:
                 properties.update(schema.get("properties", {}))
                 required += schema.get("required", [])
@@ -197,7 +196,8 @@ def _body(document: Mapping[str, Any], value: Any) -> Body | None:
         return None
     media_type, schema = media
     target = resolved(schema, document)
-    plain = model_schema(target, document)
+    # Four levels: what stands in allOf within allOf counts among the body's own fields.
+    plain = model_schema(target, document, levels=4)
     context = value.get(CONTEXT_KEY) or target.get(CONTEXT_KEY) or ""
     return Body(
         media_type=media_type,
@@ -230,39 +230,30 @@ def _response(document: Mapping[str, Any], responses: Any) -> Mapping[str, Any] 
 
 
 def context_fields(
-    schema: Mapping[str, Any], document: Mapping[str, Any], depth: int = 0
+    schema: Mapping[str, Any], document: Mapping[str, Any]
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Where in a body the session fills values in: (path of keys, `$context.…`)."""
-    schema = resolved(schema, document)
-    properties = schema.get("properties")
-    if depth >= _MAX_DEPTH or not isinstance(properties, Mapping):
-        return
-    for name, one in properties.items():
-        if not isinstance(one, Mapping):
+    """Where in a body the session fills values in: (path of keys, `$context.…`), nearest first.
+
+    A schema within itself is not gone into again: the session would fill in a body without end.
+    """
+    due: deque[tuple[tuple[str, ...], Mapping[str, Any], frozenset[int]]]
+    due = deque([((), schema, frozenset())])
+    for _ in range(MAX_PARTS):
+        if not due:
+            return
+        path, one, within = due.popleft()
+        one = resolved(one, document)
+        if path and one.get(CONTEXT_KEY):
+            yield path, str(one[CONTEXT_KEY])
             continue
-        reference = resolved(one, document).get(CONTEXT_KEY)
-        if reference:
-            yield (str(name),), str(reference)
-        else:
-            for path, inner in context_fields(one, document, depth + 1):
-                yield (str(name), *path), inner
-
-
-def without_context(
-    schema: Mapping[str, Any], document: Mapping[str, Any], depth: int = 0
-) -> Mapping[str, Any]:
-    """The schema without what the session fills in."""
-    schema = resolved(schema, document)
-    properties = schema.get("properties")
-    if depth >= _MAX_DEPTH or not isinstance(properties, Mapping):
-        return schema
-    kept = {
-        name: without_context(one, document, depth + 1)
-        for name, one in properties.items()
-        if isinstance(one, Mapping) and not resolved(one, document).get(CONTEXT_KEY)
-    }
-    required = [name for name in schema.get("required") or () if name in kept]
-    return {**schema, "properties": kept, "required": required}
+        properties = one.get("properties")
+        if not isinstance(properties, Mapping) or id(properties) in within:
+            continue
+        due += [
+            ((*path, str(name)), inner, within | {id(properties)})
+            for name, inner in properties.items()
+            if isinstance(inner, Mapping)
+        ]
 
 
 def known_fields(value: Any, schema: Mapping[str, Any], document: Mapping[str, Any]) -> Any:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 MAX_DEPTH = 12
 """Deeper parts of a schema are left open; a schema may refer to itself."""
+MAX_PARTS = 2_000
+"""Schemas within one, counted as often as they are referred to."""
 
 _PYTHON_TYPES = {
     "str": "STRING",
@@ -31,46 +34,87 @@ _ARGUMENT = re.compile(r"^\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$")
 _SECTION = re.compile(r"^\s*(Args|Arguments|Parameters|Returns?|Raises|Yields|Examples?)\s*:\s*$")
 
 
-def model_schema(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> Any:
-    """A JSON Schema as the model's; `root` is the document that `$ref` points into."""
-    schema = resolved(schema, root)
-    result: dict[str, Any] = {key: schema[key] for key in _KEPT if key in schema}
-    kind = schema.get("type")
-    if isinstance(kind, list):
-        # 3.1 says "may be null" by a list of types.
-        result["nullable"] = "null" in kind
-        kind = next((one for one in kind if one != "null"), None)
-    if schema.get("nullable") is True:
-        result["nullable"] = True
-    properties = schema.get("properties")
-    if kind is None and isinstance(properties, Mapping):
-        kind = "object"
-    if kind is None and "items" in schema:
-        kind = "array"
-    if isinstance(kind, str):
-        result["type"] = kind.upper()
-    if depth >= MAX_DEPTH:
+def model_schema(
+    schema: Mapping[str, Any],
+    root: Mapping[str, Any],
+    *,
+    without: str = "",
+    levels: int = MAX_DEPTH,
+) -> dict[str, Any]:
+    """A JSON Schema as the model's; `root` is the document that `$ref` points into.
+
+    Properties that have the key `without` are left out. Schemas that refer to each other unfold
+    without end: one of more than MAX_PARTS parts is left open at a lesser depth.
+    """
+    for depth in range(levels, 1, -1):
+        try:
+            return _Unfolding(root, without, MAX_PARTS).of(schema, depth)
+        except _TooLarge:
+            continue
+    # What a call's own arguments are called has to be known, however many there are.
+    return _Unfolding(root, without, sys.maxsize).of(schema, 1)
+
+
+class _TooLarge(Exception):
+    """More parts than a model should read."""
+
+
+class _Unfolding:
+    """One schema with all that it refers to in its place."""
+
+    def __init__(self, root: Mapping[str, Any], without: str, parts: int) -> None:
+        self._root = root
+        self._without = without
+        self._parts = parts
+
+    def of(self, schema: Mapping[str, Any], levels: int) -> dict[str, Any]:
+        """The schema, left open below `levels`. Raises _TooLarge."""
+        self._parts -= 1
+        if self._parts < 0:
+            raise _TooLarge
+        schema = resolved(schema, self._root)
+        result: dict[str, Any] = {key: schema[key] for key in _KEPT if key in schema}
+        kind = schema.get("type")
+        if isinstance(kind, list):
+            # 3.1 says "may be null" by a list of types.
+            result["nullable"] = "null" in kind
+            kind = next((one for one in kind if one != "null"), None)
+        if schema.get("nullable") is True:
+            result["nullable"] = True
+        properties = schema.get("properties")
+        if kind is None and isinstance(properties, Mapping):
+            kind = "object"
+        if kind is None and "items" in schema:
+            kind = "array"
+        if isinstance(kind, str):
+            result["type"] = kind.upper()
+        if levels <= 0:
+            return result
+        if isinstance(properties, Mapping):
+            result["properties"] = self._properties(properties, levels - 1)
+            required = schema.get("required")
+            if isinstance(required, list):
+                known = [name for name in required if name in result["properties"]]
+                if known:
+                    result["required"] = known
+        if isinstance(schema.get("items"), Mapping):
+            result["items"] = self.of(schema["items"], levels - 1)
+        options = schema.get("anyOf") or schema.get("oneOf")
+        if isinstance(options, list):
+            result["anyOf"] = [self.of(one, levels - 1) for one in options if isinstance(one, dict)]
+        parts = schema.get("allOf")
+        for part in parts if isinstance(parts, list) else ():
+            if isinstance(part, Mapping):
+                _join(result, self.of(part, levels - 1))
         return result
-    if isinstance(properties, Mapping):
-        result["properties"] = {
-            str(name): model_schema(value, root, depth + 1)
-            for name, value in properties.items()
-            if isinstance(value, Mapping)
+
+    def _properties(self, properties: Mapping[str, Any], levels: int) -> dict[str, Any]:
+        return {
+            str(name): self.of(one, levels)
+            for name, one in properties.items()
+            if isinstance(one, Mapping)
+            and not (self._without and resolved(one, self._root).get(self._without))
         }
-        required = schema.get("required")
-        if isinstance(required, list) and required:
-            result["required"] = [name for name in required if name in result["properties"]]
-    if isinstance(schema.get("items"), Mapping):
-        result["items"] = model_schema(schema["items"], root, depth + 1)
-    options = schema.get("anyOf") or schema.get("oneOf")
-    if isinstance(options, list):
-        result["anyOf"] = [
-            model_schema(option, root, depth + 1) for option in options if isinstance(option, dict)
-        ]
-    for part in schema.get("allOf") or ():
-        if isinstance(part, Mapping):
-            _join(result, model_schema(part, root, depth + 1))
-    return result
 
 
 def _join(result: dict[str, Any], more: Mapping[str, Any]) -> None:

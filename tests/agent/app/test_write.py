@@ -109,10 +109,33 @@ def test_nothing_is_written_of_an_app_that_cannot_be_converted(tmp_path: Path) -
     assert not (tmp_path / "out").exists()
 
 
-def test_what_the_disk_refuses_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("there", [False, True])
+def test_what_the_disk_refuses_is_named_and_nothing_is_left_of_it(
+    tmp_path: Path, there: bool
+) -> None:
+    target = tmp_path / "out"
+    if there:
+        target.mkdir()
     with pytest.raises(AppError) as caught:
-        write_folder(MemoryFiles({**APP, "a" * 300: "x"}), tmp_path / "out")
+        write_folder(MemoryFiles({**APP, "b" * 300: "x"}), target)
     assert caught.value.code == "app.write"
+    assert list(tmp_path.rglob("*")) == ([target] if there else [])
+
+
+def test_nothing_is_left_of_an_app_whose_writing_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = Path.write_bytes
+
+    def interrupted(path: Path, data: bytes) -> int:
+        if path.name == "environment.json":
+            raise KeyboardInterrupt
+        return written(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_folder(MemoryFiles(APP), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_root_folder_of_an_export_has_the_apps_name() -> None:

@@ -64,6 +64,18 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert caught.value.code == "app.write"
 
 
+def test_nothing_is_left_of_a_zip_whose_packing_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_zip(MemoryFiles({"app.yaml": ""}), tmp_path / "a.zip", "X")
+    assert list(tmp_path.iterdir()) == []
+
+
 _names = st.text(
     st.characters(codec="utf-8", exclude_categories=("Cc", "Cs"), exclude_characters='\\/:.~"'),
     min_size=1,

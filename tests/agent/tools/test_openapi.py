@@ -11,7 +11,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.agent.tools.openapi import BODY, Operation, known_fields, parse_operations
+from gateway.agent.tools.openapi import (
+    BODY,
+    Operation,
+    context_fields,
+    known_fields,
+    parse_operations,
+)
 from gateway.errors import AppError
 
 DOCUMENT = """
@@ -149,6 +155,44 @@ def test_a_schema_that_contains_itself_ends() -> None:
     """  # noqa: E501
     (operation,) = _operations(text).values()
     assert operation.arguments()["properties"]["name"] == {"type": "STRING"}
+
+
+def _web(fields: int, more: str = "") -> Operation:
+    """An operation whose body has fields that all have the body's own schema again."""
+    node = "{$ref: '#/components/schemas/Node'}"
+    properties = ", ".join(f"p{number}: {node}" for number in range(fields))
+    text = f"""
+    openapi: 3.1.0
+    paths:
+      /web:
+        post: {{requestBody: {{content: {{application/json: {{schema: {node}}}}}}}}}
+    components:
+      schemas: {{Node: {{type: object, properties: {{{properties}{more}}}}}}}
+    """
+    (operation,) = _operations(text).values()
+    return operation
+
+
+@pytest.mark.parametrize("fields", [3, 40])
+def test_schemas_that_refer_to_each_other_stay_small_enough_to_be_read(fields: int) -> None:
+    arguments = _web(fields).arguments()
+    assert len(json.dumps(arguments)) < 100_000
+    assert set(arguments["properties"]) == {f"p{number}" for number in range(fields)}
+    assert arguments["properties"]["p0"]["type"] == "OBJECT"
+
+
+def test_an_operation_of_very_many_arguments_names_them_all() -> None:
+    many = "".join(f", q{number}: {{type: string}}" for number in range(3_000))
+    assert len(_web(1, many).arguments()["properties"]) == 3_001
+
+
+def test_the_session_fills_in_a_schema_within_itself_once() -> None:
+    operation = _web(3, ", caller: {type: string, x-ces-session-context: $context.session_id}")
+    assert "caller" not in operation.arguments()["properties"]
+    assert operation.body is not None
+    assert list(context_fields(operation.body.schema, operation.document)) == [
+        (("caller",), "$context.session_id")
+    ]
 
 
 @pytest.mark.parametrize(
