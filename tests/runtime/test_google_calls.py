@@ -155,6 +155,51 @@ async def test_an_interruption_drops_what_waits_and_what_comes_late(tmp_path: Pa
     assert sum(1 for s in result.log.heard if abs(s) > 500) < 8000 * 8
 
 
+OWN_TURNS = """
+caller:
+  - wait: {heard: "still there", timeout: 20s}
+  - wait: {event: call_ended, timeout: 20s}
+expect:
+  - heard: "Welcome.*still there"
+  - event: {kind: runtime_output, type: goAway, count: 0}
+  - event: {kind: user_text, count: 0}
+  - event: {kind: transfer, count: 1}
+  - ended: transferred
+"""
+
+
+async def test_turns_of_the_services_own_over_two_connections_and_a_transfer(
+    tmp_path: Path,
+) -> None:
+    async def play(service: CesService) -> list[Connection]:
+        first = await service.next()
+        await greet(first)
+        # Nobody has said a word: it asks of itself, and is sent away as it speaks.
+        await first.say(2, text="Are you", audio=sound(WORD))
+        await first.say(2, audio=sound(WORD))
+        await first.send({"goAway": {}})
+        second = await service.next()
+        await second.until(lambda: bool(second.audio))
+        # The second half comes as a turn of its own, and clears nothing that was said.
+        await second.say(1, text="still there?", audio=sound(WORD))
+        await second.say(1, turnCompleted=True)
+        await second.until(lambda: len(second.audio) > len(WORD) * 5)
+        # It takes its words back where it has better ones; the caller did nothing.
+        await second.say(2, text="One moment.", audio=sound(TONE * 5))
+        await second.send({"interruptionSignal": {}})
+        metadata = {"session_escalated": True, "params": {"queue": "billing"}}
+        await second.say(3, text="Goodbye.", audio=sound(WORD), turnCompleted=True)
+        await second.send({"endSession": {"metadata": metadata}})
+        return [first, second]
+
+    async with gateway(tmp_path) as (service, front):
+        played = asyncio.create_task(play(service))
+        await phone(service, front, OWN_TURNS)
+        first, second = await played
+    assert first.config == second.config
+    assert second.given("event") == []
+
+
 REFUSED = """
 caller:
   - wait: {event: call_ended, timeout: 20s}
