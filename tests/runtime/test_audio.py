@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -55,11 +57,30 @@ def test_where_the_caller_is_silent_on_the_wire_silence_is_sent() -> None:
     assert sum(map(len, filler)) / 8000 == pytest.approx(2.0, abs=0.3)
 
 
+@pytest.mark.parametrize(
+    ("wanted", "silence"),
+    [(MULAW_8K, b"\xff"), (ALAW_8K, b"\xd5"), (LINEAR_16K, b"\x00")],
+)
+def test_silence_is_that_of_the_sessions_encoding(wanted: AudioFormat, silence: bytes) -> None:
+    made = bridge(wanted)
+    sent = b"".join(c for n in range(50) for c in made.chunks(n * 0.02))
+    assert sent.strip(silence) == b""
+    assert len(sent) > wanted.frame_bytes * 20
+
+
 def test_silence_flows_from_the_start_where_no_audio_ever_comes() -> None:
     made = bridge()
     sent = b"".join(c for n in range(50) for c in made.chunks(n * 0.02))
     assert len(sent) / 8000 == pytest.approx(1.0, abs=0.3)
     assert set(sent) == {0xFF}
+
+
+def test_a_caller_silent_for_minutes_leaves_no_hole() -> None:
+    made = bridge()
+    speak(made, 1.0)
+    times = [n * 0.02 for n in range(50, 50 + 120 * 50) for _ in made.chunks(n * 0.02)]
+    assert times[-1] - times[0] == pytest.approx(120.0, abs=0.5)
+    assert max(b - a for a, b in itertools.pairwise(times)) < 1.0
 
 
 def test_short_gaps_are_the_networks_and_not_filled() -> None:

@@ -22,7 +22,7 @@ from gateway.simulate.platforms.access import Access
 from gateway.simulate.result import RunResult
 from gateway.simulate.scenario import parse_scenario
 from gateway.simulate.wire import call
-from tests.runtime.ces_service import APP, CesService, Connection, ces_service, sound
+from tests.runtime.ces_service import APP, WAIT_S, CesService, Connection, ces_service, sound
 
 QUIET = {"tts": "nanotts", "stt": "none", "vad": "energy", "turn": "silence"}
 PCM = b"".join(struct.pack("<h", round(9000 * sin(2 * pi * 440 * n / 8000))) for n in range(8000))
@@ -104,6 +104,9 @@ async def test_a_call_that_the_service_hears_and_speaks_itself(tmp_path: Path) -
         await connection.send({"endSession": {"metadata": {"reason": "done"}}})
         await connection.say(3, text="Goodbye.", audio=sound(WORD))
         await connection.say(3, turnCompleted=True)
+        # Nobody here closes the socket; the call does.
+        async with asyncio.timeout(WAIT_S):
+            await connection.gone.wait()
         return connection
 
     async with gateway(tmp_path) as (service, front):

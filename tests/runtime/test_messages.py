@@ -115,6 +115,19 @@ def test_the_configuration_parses_and_is_a_text_session_unless_audio_is_configur
         ({"recognitionResult": {"transcript": "yes"}}, [RuntimeTranscript("yes")]),
         ({"somethingNew": {}}, []),
         ({"sessionOutput": {"turnIndex": 1, "diagnosticInfo": {}}}, []),
+        (
+            {
+                "sessionOutput": {
+                    "turnIndex": 2,
+                    "turnCompleted": True,
+                    "diagnosticInfo": {"rootSpan": {"name": "LLM", "executionSteps": [1]}},
+                    "context": [{"@type": "type.googleapis.com/x"}],
+                }
+            },
+            [RuntimeTurnCompleted(2)],
+        ),
+        ({"sessionOutput": {"citations": {"citedChunks": [{"uri": "u"}]}, "turnIndex": 2}}, []),
+        ({"sessionOutput": {"googleSearchSuggestions": {"htmls": ["x"]}, "turnIndex": 2}}, []),
     ],
 )
 def test_outputs_are_read_in_either_spelling_and_place(
