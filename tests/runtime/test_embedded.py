@@ -139,6 +139,21 @@ async def test_a_replacement_that_still_starts_ends_with_the_pool() -> None:
     assert not any(psutil.pid_exists(pid) for pid in new)
 
 
+@pytest.mark.parametrize("turns", [1, 3, 10])
+@pytest.mark.parametrize("how", ["cancelled", "closed"])
+async def test_a_start_that_is_broken_off_leaves_no_process(how: str, turns: int) -> None:
+    runtime = EmbeddedRuntime(config.load(flags=("runtime.processes=2",)), APPS / "tools")
+    starting = asyncio.create_task(runtime.start())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    if how == "cancelled":
+        starting.cancel()
+    await runtime.aclose()
+    with pytest.raises((asyncio.CancelledError, RuntimeFailure)):
+        await starting
+    assert psutil.Process().children() == []
+
+
 async def test_the_environment_of_app_code_holds_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VOICE_GATEWAY_AUTH__TOKENS", '["hunter2"]')
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/secret.json")
