@@ -115,7 +115,11 @@ class FolderFiles:
         self._root = root.resolve()
 
     def _inside(self, path: Path) -> bool:
-        return path.resolve().is_relative_to(self._root)
+        try:
+            return path.resolve().is_relative_to(self._root)
+        except (OSError, RuntimeError):
+            # Links that lead to each other; which of both is raised depends on the Python.
+            return False
 
     def _walk(self, folder: Path) -> Iterator[str | None]:
         """All files below a folder, and None for whatever else lies there."""
@@ -288,13 +292,14 @@ class ZipFiles:
 
 def open_files(path: Path) -> AppFiles:
     """The files of the app at `path`, a folder or a zip. Raises AppError."""
-    if path.is_dir():
-        return FolderFiles(path)
-    if path.is_file():
-        return ZipFiles(path)
+    with contextlib.suppress(OSError):  # No path at all: far too long.
+        if path.is_dir():
+            return FolderFiles(path)
+        if path.is_file():
+            return ZipFiles(path)
     raise AppError(
         "app.missing",
         "no such folder or zip",
-        where=str(path),
+        where=str(path)[:200],
         hint="Give the path of an exported app, or make one with: voice-gateway app init FOLDER",
     )

@@ -31,7 +31,12 @@ def write_zip(
     Raises AppError app.exists (there is a file and `replace` is false) or app.write. The zip
     appears whole or not at all.
     """
-    if target.is_dir() or (target.exists() and not replace):
+    try:
+        # Devices, pipes and folders are never replaced.
+        taken = target.exists() and not (replace and target.is_file())
+    except OSError as error:
+        raise AppError("app.write", f"cannot write: {error.strerror}", where=str(target)) from None
+    if taken:
         raise AppError(
             "app.exists",
             "there is something already",

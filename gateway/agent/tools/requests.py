@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import requests
+from urllib3.exceptions import HTTPError
 from urllib3.util import Timeout
 
 from gateway.agent.scope import current
@@ -89,7 +90,8 @@ def fetch(
         options["timeout"] = Timeout(total=_left(deadline))
         with request(method, url, stream=True, **options) as response:
             content = bytearray()
-            for chunk in response.iter_content(_CHUNK_BYTES):
+            # One reception at a time: a server that drips must not outlast the deadline.
+            while chunk := response.raw.read1(_CHUNK_BYTES, decode_content=True):
                 content += chunk
                 _left(deadline)
                 if len(content) > MAX_RESPONSE_BYTES:
@@ -102,7 +104,8 @@ def fetch(
                 response.reason,
                 response.url,
             )
-    except (requests.RequestException, OSError) as error:
+    # A ValueError is the address of a redirect, which no one has looked at before.
+    except (requests.RequestException, HTTPError, OSError, ValueError) as error:
         return CesResponse(0, reason=str(error), url=url)
 
 

@@ -74,6 +74,22 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
     assert caught.value.code == "app.path"
 
 
+def test_links_that_lead_to_each_other_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "app.yaml").write_text("displayName: X")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    files = open_files(tmp_path)
+    assert files.paths() == ["app.yaml"]
+    with pytest.raises(AppError) as caught:
+        files.read("loop")
+    assert caught.value.code == "app.path"
+
+
+def test_what_is_too_long_to_be_a_path_is_missing() -> None:
+    with pytest.raises(AppError) as caught:
+        open_files(Path("x" * 5_000))
+    assert caught.value.code == "app.missing"
+
+
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
     assert _code(tmp_path / "nothing") == "app.missing"
     with pytest.raises(AppError) as caught:

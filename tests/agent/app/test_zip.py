@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from pathlib import Path
 
@@ -58,9 +59,21 @@ def test_a_file_that_is_there_is_replaced_only_when_asked(tmp_path: Path) -> Non
     assert caught.value.code == "app.exists"
 
 
+def test_what_is_no_file_is_not_replaced_though_it_is_asked_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(AppError) as caught:
+        write_zip(MemoryFiles({"app.yaml": ""}), pipe, "X", replace=True)
+    assert caught.value.code == "app.exists"
+    assert pipe.is_fifo()
+
+
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(AppError) as caught:
         write_zip(MemoryFiles({"app.yaml": ""}), tmp_path / "none/a.zip", "X")
+    assert caught.value.code == "app.write"
+    with pytest.raises(AppError) as caught:
+        write_zip(MemoryFiles({"app.yaml": ""}), tmp_path / ("x" * 300), "X")
     assert caught.value.code == "app.write"
 
 

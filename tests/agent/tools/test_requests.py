@@ -25,6 +25,20 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(length).decode()
         if self.path.startswith("/hang"):
             self.release.wait(10)
+        if self.path.startswith("/drip"):
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            with contextlib.suppress(ConnectionError):
+                while not self.release.wait(0.02):
+                    self.wfile.write(b"x")
+            return
+        if self.path.startswith("/nowhere"):
+            self.send_response(302)
+            self.send_header("Location", "http://[::nowhere/")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         status = 404 if self.path.startswith("/missing") else 200
         answer = {
             "method": self.command,
@@ -88,6 +102,17 @@ def test_no_connection_is_status_zero() -> None:
     assert not response.ok
     with pytest.raises(requests.HTTPError):
         response.raise_for_status()
+
+
+def test_an_answer_that_drips_does_not_outlast_the_deadline(url: str) -> None:
+    # Whole, it would take 20 seconds, and never longer than 0.02 s from one byte to the next.
+    response = http.get(f"{url}/drip", timeout=0.2)
+    assert response.status_code == 0
+    assert "deadline" in response.reason
+
+
+def test_a_redirect_to_no_address_is_status_zero(url: str) -> None:
+    assert http.get(f"{url}/nowhere").status_code == 0
 
 
 def test_the_deadline_of_the_call_bounds_the_request(url: str) -> None:
