@@ -12,7 +12,7 @@ import pytest
 from google.auth.transport.requests import Request
 
 from gateway import google_credentials
-from gateway.config import CREDENTIALS_VARIABLE
+from gateway.config import CREDENTIALS_VARIABLE, ToolSettings
 from gateway.errors import ConfigError
 from tests.agent.loopback import Api, api_server
 from tests.google_accounts import google_accounts, impersonating, pooled, user, written
@@ -134,6 +134,16 @@ def test_a_file_that_is_none_is_named_and_not_quoted(
     error = caught.value
     assert (error.code, error.where) == ("config.credentials", str(file))
     assert "lock" not in f"{error.message} {error.hint}"
+
+
+def test_the_runtimes_process_is_told_of_the_file_that_its_environment_lacks(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ToolSettings().for_runtime()["credentials"] is None
+    monkeypatch.setenv(CREDENTIALS_VARIABLE, "/env.json")
+    assert ToolSettings().for_runtime()["credentials"] == "/env.json"
+    own = ToolSettings(credentials=home / "own.json")
+    assert own.for_runtime()["credentials"] == str(home / "own.json")
 
 
 SCRIPT = """

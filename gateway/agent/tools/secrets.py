@@ -139,12 +139,12 @@ def _ask(name: str, host: str, account: Account) -> str:
     proof = [("authorization", f"Bearer {account.token()}")]
     if account.quota_project:
         proof.append(("x-goog-user-project", account.quota_project))
-    transport = SecretManagerServiceGrpcTransport(
-        host=host,
-        credentials=AnonymousCredentials(),  # type: ignore[no-untyped-call]
-        ssl_channel_credentials=grpc.ssl_channel_credentials(_authorities()),
-    )
     try:
+        transport = SecretManagerServiceGrpcTransport(
+            host=host,
+            credentials=AnonymousCredentials(),  # type: ignore[no-untyped-call]
+            ssl_channel_credentials=grpc.ssl_channel_credentials(_authorities()),
+        )
         with SecretManagerServiceClient(transport=transport) as client:
             answer = client.access_secret_version(
                 name=name,
@@ -152,12 +152,15 @@ def _ask(name: str, host: str, account: Account) -> str:
                 retry=None,
                 metadata=proof,
             )
-            return str(answer.payload.data.decode())
+            # Made by a shell it ends with a line's end, which no header may hold.
+            return str(answer.payload.data.decode().rstrip("\r\n"))
     except GoogleAPICallError as error:
         # Its text is not passed on: it may name what the model has no business with.
         status = getattr(error.grpc_status_code, "name", "UNKNOWN")
     except UnicodeDecodeError:
         status = "no text"
+    except OSError:
+        status = "the file of SSL_CERT_FILE cannot be read"
     raise _Unanswered(status)
 
 

@@ -191,6 +191,18 @@ def test_a_server_that_nobody_vouches_for_gets_no_token(
     assert manager.asked == []
 
 
+def test_authorities_that_cannot_be_read_are_named(
+    manager: SecretManager, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(folder / "nowhere.pem"))
+    assert "SSL_CERT_FILE" in refusal(made(manager, folder)).message
+
+
+def test_the_end_of_a_line_is_no_part_of_a_secret(manager: SecretManager, folder: Path) -> None:
+    manager.secrets[NAME] = f"{VALUE}\n".encode()
+    assert made(manager, folder).value(NAME) == VALUE
+
+
 def test_an_account_that_gets_no_token_asks_for_nothing(
     manager: SecretManager, folder: Path, tmp_path: Path, api: Api
 ) -> None:
