@@ -203,22 +203,6 @@ async def test_turns_of_the_services_own_over_two_connections_and_a_transfer(
     assert second.given("event") == []
 
 
-REFUSED = """
-caller:
-  - wait: {event: call_ended, timeout: 20s}
-expect:
-  - event: {kind: error, code: "runtime.resource_exhausted"}
-  - heard: "sorry"
-  - ended: error
-"""
-
-
-async def test_a_full_quota_is_told_to_the_caller_in_words(tmp_path: Path) -> None:
-    async with gateway(tmp_path) as (service, front):
-        service.answers = [(429, {})]
-        await phone(service, front, REFUSED)
-
-
 TEXT_CALL = """
 caller:
   - wait: {heard: "welcome", timeout: 20s}

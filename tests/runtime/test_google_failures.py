@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from gateway.runtime import client as runtime_client
 from gateway.runtime.google import RECONNECT_ATTEMPTS
 from gateway.server.app import Gateway
 from tests.assets.servers import certificate
@@ -126,8 +127,10 @@ async def test_each_way_in_which_the_service_breaks_off_is_told_in_words(
 
 
 async def test_a_service_that_goes_away_for_good_is_asked_so_often_and_no_more(
-    tmp_path: Path, log: Log
+    tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(runtime_client, "BACKOFF_S", 0.01)
+
     async def break_off(service: CesService) -> None:
         connection = await begun(service)
         await connection.say(1, text="", turnCompleted=True)

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +77,12 @@ async def client(front: Gateway, session: str, rate_hz: int | None = None) -> As
 
 
 async def test_wide_lines_meet_the_service_at_its_own_rate(tmp_path: Path) -> None:
-    async with gateway(tmp_path) as (service, front):
+    async with gateway(tmp_path) as (service, front), AsyncExitStack() as stack:
+        lines = []
         for rate_hz in (16000, 24000, 48000):
-            async with client(front, f"wide-{rate_hz}", rate_hz) as caller:
-                await both_ways(await service.next(), caller, rate_hz)
+            caller = await stack.enter_async_context(client(front, f"wide-{rate_hz}", rate_hz))
+            lines.append((await service.next(), caller, rate_hz))
+        await asyncio.gather(*(both_ways(*line) for line in lines))
 
 
 async def both_ways(connection: Connection, caller: Client, rate_hz: int) -> None:
@@ -100,6 +102,7 @@ async def both_ways(connection: Connection, caller: Client, rate_hz: int) -> Non
     await caller.until("turnCompleted")
     assert abs(pitch(caller.audio, rate_hz) - TONE_HZ) < 5
     assert abs(len(caller.audio) / 2 / rate_hz - 0.4) < 0.15
+    await connection.close(1000)
 
 
 async def test_functions_and_payloads_of_the_service_are_the_clients(tmp_path: Path) -> None:
@@ -125,3 +128,4 @@ async def test_functions_and_payloads_of_the_service_are_the_clients(tmp_path: P
         assert (await caller.until("text"))["text"] == "The phone says yes."
         await connection.say(2, payload={"card": {"title": "Offer"}})
         assert (await caller.until("payload"))["payload"] == {"card": {"title": "Offer"}}
+        await connection.close(1000)
