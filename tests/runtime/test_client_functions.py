@@ -14,7 +14,7 @@ from websockets.asyncio.client import ClientConnection
 from gateway.config import load
 from gateway.server.compose import running
 from tests.agent.made import make_app
-from tests.agent.talk import parse_with_protos
+from tests.agent.talk import parse_with_protos, talk
 from tests.server.wire import NATIVE, SESSION, websocket
 
 WAIT_S = 10.0
@@ -133,3 +133,51 @@ async def test_the_session_may_end_before_the_answer(tmp_path: Path) -> None:
 async def test_the_client_may_go_before_it_answers(tmp_path: Path) -> None:
     async with client(tmp_path) as caller:
         await caller.ask()
+
+
+ON_BEHALF = """
+rules:
+  - when: {user: go}
+    do: [{call: {tool: ask_expert, args: {request: look}}}]
+  - when: {tool: ask_expert, result: pending}
+    do: [{say: "I have asked."}]
+  - when: {context: "function .ask_expert. completed"}
+    do: [{say: "Later: {result.response}"}]
+  - when: {user: look}
+    do: [{call: on_phone}]
+  - when: {tool: on_phone}
+    do: [{say: "The phone says {result.answer}."}]
+"""
+
+
+async def test_an_agent_that_nobody_waits_for_reaches_the_client_too(tmp_path: Path) -> None:
+    app = make_app(
+        tmp_path,
+        script=ON_BEHALF,
+        agents={"Main": {"tools": ["ask_expert"]}, "Expert": {"tools": ["on_phone"]}},
+        files={
+            "tools/ask_expert/ask_expert.yaml": {
+                "displayName": "ask_expert",
+                "executionType": "ASYNCHRONOUS",
+                "agentTool": {"name": "ask_expert", "agent": "Expert"},
+            },
+            "tools/on_phone/on_phone.yaml": {
+                "displayName": "on_phone",
+                "clientFunction": {"name": "on_phone", "parameters": {"type": "OBJECT"}},
+            },
+        },
+    )
+    async with talk(app) as caller:
+        await caller.send(text="go")
+        said: list[str] = []
+        calls: list[dict[str, Any]] = []
+        while not (said and calls):
+            output = (await caller.receive())["sessionOutput"]
+            said += [output["text"]] if "text" in output else []
+            calls += output.get("toolCalls", {}).get("toolCalls", [])
+        answer = {"id": calls[0]["id"], "response": {"output": {"answer": "yes"}}}
+        await caller.send(toolResponses={"toolResponses": [answer]})
+        while len(said) < 2:
+            output = (await caller.receive())["sessionOutput"]
+            said += [output["text"]] if "text" in output else []
+        assert said == ["I have asked.", "Later: The phone says yes."]
