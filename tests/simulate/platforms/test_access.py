@@ -80,7 +80,7 @@ def test_a_refusal_gives_the_servers_reason_and_way_out() -> None:
     )
     error = refused("the webhook", 403, body)
     assert (error.code, error.status) == ("admission.refused", 403)
-    assert error.message == "the webhook answered 403: auth.signature: it is bad"
+    assert error.message == "the webhook answered 403: auth.signature: it does not fit"
     assert str(error.hint).startswith("check it; ")
     assert "--secret" in str(error.hint)
     assert refused("the socket", 503, body).hint == "check it"
