@@ -43,7 +43,7 @@ class Authenticator:
     def prove(self, config: Mapping[str, Any], context: SessionContext, audience: str) -> Proof:
         """The proof that `config` asks for; `audience`: the service's address.
 
-        Raises AppError tool.auth where it cannot be made.
+        Raises AppError where it cannot be made: tool.auth, or tool.secret by Secret Manager.
         """
         api_key = bidi.get(config, "apiKeyConfig")
         if isinstance(api_key, Mapping):
@@ -126,7 +126,7 @@ class Authenticator:
         try:
             credentials = self._id_credentials(audience)
             credentials.refresh(transport())
-        except (GoogleAuthError, OSError, ValueError, KeyError) as error:
+        except (GoogleAuthError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise refused(error) from None
         return self._keep(key, str(credentials.token), DEFAULT_TOKEN_S)
 

@@ -392,7 +392,14 @@ def test_another_service_account_is_impersonated(api: Api, key_file: Path) -> No
     assert api.last["headers"]["authorization"] == "Bearer theirs"
 
 
-def test_no_google_credentials_is_told_with_the_way_out(api: Api, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "content", [None, "{", "{}", '{"type": "impersonated_service_account"}', "[]"]
+)
+def test_no_google_credentials_is_told_with_the_way_out(
+    api: Api, tmp_path: Path, content: str | None
+) -> None:
+    if content is not None:
+        (tmp_path / "none.json").write_text(content)
     settings = _settings(credentials=tmp_path / "none.json")
     config = {"serviceAgentIdTokenAuthConfig": {}}
     with pytest.raises(AppError) as caught:
