@@ -335,6 +335,17 @@ def test_speech_right_after_the_end_interrupts_nothing() -> None:
 # ---- thinking
 
 
+def test_a_short_answer_counts_before_the_platform_has_told_of_the_end() -> None:
+    line = Line(CallProfile(mark_grace_s=2.0), NATIVE, echo_marks=False).greeted()
+    line.say("Yes or no.", 2)
+    line.run(0.9)
+    assert not line.find("utterance_ended", id=2), "nobody has said that it was heard"
+    line.speak(0.3, "yes")
+    line.run(1.0)
+    assert line.texts()[-1] == "yes"
+    assert line.one("user_text").fields["text"] == "yes"
+
+
 def test_speech_while_the_runtime_thinks_only_sends_the_words() -> None:
     line = Line().greeted()
     line.speak(0.4, "first")

@@ -11,6 +11,7 @@ from gateway.call.events import InputType, RuntimeEndSession
 from gateway.call.profile import CallProfile
 from gateway.channels.base import (
     ChannelEvent,
+    Clear,
     FlowControl,
     Hangup,
     ParamsUpdated,
@@ -77,6 +78,21 @@ def test_an_interruption_while_the_platform_is_full_still_clears_it() -> None:
     line.keys("1")
     assert line.find("cleared")
     assert line.one("utterance_ended", id=2).fields["reason"] == "barge_in"
+
+
+def test_after_many_clears_of_a_full_platform_everything_is_heard_as_at_first() -> None:
+    line = Line(capabilities=NATIVE).greeted()
+    for turn in range(2, 42):
+        line.say(SENTENCE, turn)
+        line.run(0.4)
+        tell(line, FlowControl(False))
+        line.keys("1#")
+        tell(line, FlowControl(True))
+    assert len(line.sent(Clear)) == 40
+    line.say(SENTENCE, 42)
+    line.until(lambda: line.quiet)
+    assert line.heard_s(42) == pytest.approx(LENGTH_S)
+    assert line.one("utterance_ended", id=42).fields["heard_text"] == SENTENCE
 
 
 # ---- hold

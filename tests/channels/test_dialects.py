@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gateway.channels.base import (
+    AgentPayload,
+    AgentText,
+    AgentToolCalls,
+    GoAway,
+    TurnCompleted,
+    UserTranscript,
+)
 from gateway.channels.capabilities import DtmfOut, EndOut, TransferBy
 from gateway.channels.dialect import Dialect, Opening, Proof
 from gateway.channels.dialects import DIALECTS, dialect, open_channel
@@ -15,6 +26,16 @@ from gateway.platform_settings import PlatformsSettings
 
 ALL = pytest.mark.parametrize("entry", DIALECTS.values(), ids=list(DIALECTS))
 PLATFORMS = PlatformsSettings()
+GATEWAY = Path(__file__).parents[2] / "gateway"
+OURS = (
+    AgentText("hi", 1),
+    AgentPayload({"card": 1}, 1),
+    AgentToolCalls([{"id": "1"}], 1),
+    TurnCompleted(1),
+    UserTranscript("hi"),
+    GoAway(),
+)
+"""What only a client of the agent understands."""
 
 
 @ALL
@@ -65,6 +86,36 @@ def test_the_record_is_consistent(entry: Dialect[Any]) -> None:
     assert EndOut.REST is not poor.end_out
     assert TransferBy.REST is not poor.transfer
     assert DtmfOut.REST is not poor.dtmf_out
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [entry for entry in DIALECTS.values() if not entry.capabilities.agent_messages],
+    ids=lambda entry: entry.name,
+)
+def test_what_only_clients_understand_is_not_sent_to_a_platform(entry: Dialect[Any]) -> None:
+    channel = entry.open(Opening(entry.settings(PLATFORMS)))
+    assert [channel.command(command) for command in OURS] == [[]] * len(OURS)
+
+
+def compared(tree: ast.AST) -> Iterator[object]:
+    """Constants that something is compared with, or matched against."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare | ast.MatchValue):
+            yield from (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
+
+
+@pytest.mark.parametrize("place", ["audio", "call", "platforms", "records", "runtime", "server"])
+def test_nobody_but_the_dialects_asks_for_a_name(place: str) -> None:
+    files = [*(GATEWAY / place).rglob("*.py"), *GATEWAY.glob("*.py")]
+    assert len(files) > 10
+    found = {
+        (file.name, value)
+        for file in files
+        for value in compared(ast.parse(file.read_text(encoding="utf-8")))
+        if value in DIALECTS
+    }
+    assert not found
 
 
 @pytest.mark.parametrize("name", ["ces", "twilio"])

@@ -354,6 +354,29 @@ async def test_a_hand_over_to_nobody_in_particular_is_the_close(
     assert not server.asked, "the verbs behind the stream go on"
 
 
+async def logged(frames: int) -> list[str]:
+    """The events in the log of a call that brings so many messages of audio."""
+    with capture_logs() as lines:
+        async with live() as running, dial(running) as client:
+            await tell(client, "start", id="c1")
+            await until(lambda: running.agents)
+            for _ in range(frames):
+                await client.send(b"\xff" * 160)
+            running.agents[0].say("One moment.")
+            await tell(client, "bye")
+            running.agents[0].end()
+            await words(client)
+            await until(lambda: running.ends("c1"))
+    return [line["event"] for line in lines]
+
+
+async def test_no_message_of_audio_is_a_line_in_the_log(with_probe: Callable[..., None]) -> None:
+    with_probe()
+    few = await logged(2)
+    assert few
+    assert await logged(300) == few
+
+
 async def test_a_hang_up_that_fails_is_one_line(twilio_api: tuple[RestServer, Terms]) -> None:
     server, terms = twilio_api
     server.will(403)
