@@ -7,6 +7,7 @@ indexes may be missing or all the same; thoughts may stand among the words.
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,9 +24,13 @@ async def events(pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
     """The data of each server-sent event. Raises StreamError where one grows beyond all bounds."""
     buffer = bytearray()
     data: list[str] = []
+    size = 0
+    begun = False
     async for piece in pieces:
         buffer += piece
-        if len(buffer) > MAX_EVENT_BYTES:
+        if not begun and len(buffer) >= len(BOM_UTF8):
+            buffer, begun = buffer.removeprefix(BOM_UTF8), True
+        if len(buffer) + size > MAX_EVENT_BYTES:
             raise StreamError("an event without an end")
         *lines, rest = bytes(buffer).replace(b"\r\n", b"\n").split(b"\n")
         # A carriage return at the very end may be half of a line break.
@@ -34,9 +39,10 @@ async def events(pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
             text = line.decode("utf-8", "replace")
             if text.startswith("data:"):
                 data.append(text[5:].removeprefix(" "))
+                size += len(line)
             elif not text and data:
                 yield "\n".join(data)
-                data = []
+                data, size = [], 0
     last = bytes(buffer).decode("utf-8", "replace").strip()
     if last.startswith("data:"):
         data.append(last[5:].removeprefix(" "))
@@ -56,7 +62,7 @@ class _Call:
         """Whether the arguments are a JSON value, so that no piece can be missing."""
         try:
             json.loads(self.arguments)
-        except ValueError:
+        except (ValueError, RecursionError):
             return False
         return True
 
@@ -139,7 +145,7 @@ def _is_another(call: _Call, call_id: str, name: str) -> bool:
 def _asked(call: _Call) -> AskedCall:
     try:
         args = json.loads(call.arguments) if call.arguments.strip() else {}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         fault = f"the arguments are not JSON: {error}; call again with a JSON object"
         return AskedCall(call.name, {}, fault, call.kept)
     if args is None:

@@ -113,7 +113,13 @@ class GeminiModel(RemoteModel):
         except aiohttp.ClientConnectionError as error:
             message = f"no connection ({type(error).__name__})"
             raise ModelFailure("model.unavailable", message, model, PAUSE_S) from None
-        except (aiohttp.ClientError, ValueError, TypeError, AttributeError) as error:
+        except (
+            aiohttp.ClientError,
+            ValueError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ) as error:
             # Half a chunk is not JSON, and the client trusts the shape of a whole one.
             message = f"the answer broke off or is none ({type(error).__name__})"
             raise ModelFailure("model.broken", message, model, PAUSE_S) from None
@@ -270,7 +276,8 @@ def _refused(error: errors.APIError, model: str) -> ModelFailure:
     if any(detail.get("reason") == BAD_KEY for detail in details):
         return ModelFailure("model.auth", f"the service refuses us: {BAD_KEY}", model)
     retry_after = str(headers.get("Retry-After") or "")
-    wait_s = float(retry_after) if retry_after.isdigit() else _retry_delay(details)
+    told = retry_after.isascii() and retry_after.isdigit()
+    wait_s = float(retry_after) if told else _retry_delay(details)
     return http_failure(error.code or 500, model, (error.status,), wait_s)
 
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from gateway.agent.models.base import Fragment, ModelStep
-from gateway.agent.models.deltas import Deltas, StreamError, events
+from gateway.agent.models.deltas import MAX_EVENT_BYTES, Deltas, StreamError, events
 from gateway.agent.models.messages import Names, conversation, instruction_of
 from gateway.agent.models.remote import (
     PAUSE_S,
@@ -199,7 +199,7 @@ async def _answer(
     deltas = Deltas()
     done = False
     if response.content_type == "application/json":
-        yield Fragment(text=deltas.add(_chunk(await response.text(), model)))
+        yield Fragment(text=deltas.add(_chunk(await _whole(response), model)))
         done = True
     else:
         async for data in events(response.content.iter_any()):
@@ -226,11 +226,21 @@ async def _answer(
         yield part
 
 
+async def _whole(response: aiohttp.ClientResponse) -> str:
+    """The body of an answer that does not stream. Raises StreamError where it has no end."""
+    body = bytearray()
+    async for piece in response.content.iter_any():
+        body += piece
+        if len(body) > MAX_EVENT_BYTES:
+            raise StreamError("an answer without an end")
+    return body.decode("utf-8-sig", "replace")
+
+
 def _chunk(data: str, model: str) -> Mapping[str, Any]:
     """One event as an object. Raises ModelFailure where the server reports an error by it."""
     try:
         chunk = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise StreamError("an event is not JSON") from None
     if not isinstance(chunk, Mapping):
         raise StreamError("an event is no object")
@@ -246,7 +256,7 @@ async def _refused(response: aiohttp.ClientResponse, model: str) -> ModelFailure
     try:
         async with asyncio.timeout(ERROR_S):
             reasons = _reasons(json.loads(await response.content.read(MAX_ERROR_BYTES)))
-    except (TimeoutError, ValueError):
+    except (TimeoutError, ValueError, RecursionError):
         # The status says enough.
         pass
     wait = response.headers.get("Retry-After", "")

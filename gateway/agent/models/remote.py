@@ -22,6 +22,10 @@ log = structlog.get_logger()
 
 PAUSE_S = 0.3
 """Wait before another attempt where the service does not say how long; doubled each time."""
+MAX_ANSWER_CHARS = 100_000
+"""A model that says more repeats itself without end."""
+MAX_SILENT_WAITS = 4
+"""How many of the settings' waits a model may think, with signs of life only."""
 _CODE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _HINTS = {
     "model.auth": "check model.api_key, or the machine's credentials for model.project",
@@ -85,10 +89,14 @@ class RemoteModel(ABC):
         deadline = loop.time() + self.settings.timeout_s
         for attempt in range(self.settings.attempts):
             answered = False
+            said = 0
             try:
                 async with aclosing(self._timed(step, model, deadline)) as parts:
                     async for part in parts:
                         answered = answered or bool(part.text) or part.function_call is not None
+                        said += len(part.text or "")
+                        if said > MAX_ANSWER_CHARS:
+                            raise ModelFailure("model.cut", "the answer has no end", model)
                         yield part
                 if answered:
                     return
@@ -111,20 +119,24 @@ class RemoteModel(ABC):
     ) -> AsyncGenerator[Part, None]:
         """One attempt, its first part by the deadline, each next one in time."""
         loop = asyncio.get_running_loop()
+        limit_s = self.settings.timeout_s
+        silent_until = deadline + (MAX_SILENT_WAITS - 1) * limit_s
         async with aclosing(self.ask(step, model)) as parts:
             while True:
                 try:
-                    async with asyncio.timeout_at(deadline):
+                    async with asyncio.timeout_at(min(deadline, silent_until)):
                         part = await anext(parts)
                 except StopAsyncIteration:
                     return
                 except TimeoutError:
-                    limit_s = self.settings.timeout_s
+                    silent = deadline > silent_until
+                    wait_s = limit_s * (MAX_SILENT_WAITS if silent else 1)
                     raise ModelFailure(
-                        "model.timeout", f"nothing came for {limit_s:g} s", model
+                        "model.timeout", f"nothing came for {wait_s:g} s", model
                     ) from None
-                deadline = loop.time() + self.settings.timeout_s
+                deadline = loop.time() + limit_s
                 if part is not None:
+                    silent_until = loop.time() + MAX_SILENT_WAITS * limit_s
                     yield part
 
 

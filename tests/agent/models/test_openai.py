@@ -404,6 +404,40 @@ async def test_a_stream_that_breaks_before_its_first_part_is_asked_for_again(
     assert [part.text for part in await _ask(server)] == ["Again."]
 
 
+async def test_signs_of_life_alone_are_not_waited_for_without_end(server: Service) -> None:
+    server.answer(*[item for _ in range(500) for item in (chunk({}), 0.02)])
+    failure = await _failure(server, timeout_s=0.1)
+    assert failure.code == "model.timeout"
+    await asyncio.wait_for(server.gone.wait(), WAIT_S)
+
+
+async def test_an_answer_without_an_end_is_cut(server: Service) -> None:
+    server.answer(*[said("And so on. " * 100)] * 200, ended())
+    assert (await _failure(server)).code == "model.cut"
+
+
+@pytest.mark.parametrize(
+    "events", [["data: " + "[" * 100_000 + "\n\n"], ["data: " + "x" * 60_000 + "\n"] * 100]
+)
+async def test_an_event_too_deep_or_too_long_is_a_broken_answer(
+    server: Service, events: list[str]
+) -> None:
+    server.answer(*events)
+    assert (await _failure(server, attempts=1)).code == "model.broken"
+
+
+async def test_arguments_nested_too_deeply_are_a_fault_of_the_call(server: Service) -> None:
+    server.answer(asked('{"a":' * 50_000, "look"), ended("tool_calls"), DONE)
+    (part,) = await _ask(server)
+    assert part.function_call is not None
+    assert part.function_call.fault
+
+
+async def test_a_byte_order_mark_costs_no_words(server: Service) -> None:
+    server.answer("\ufeff", said("Hello."), ended(), DONE)
+    assert [part.text for part in await _ask(server)] == ["Hello."]
+
+
 async def test_a_stream_that_breaks_after_words_is_not(server: Service) -> None:
     server.answer(said("Your balance is. "), said("about"), cut=True)
     server.answer(said("never"), ended(), DONE)
