@@ -145,6 +145,8 @@ def _client(settings: ModelSettings, account: Any, session: aiohttp.ClientSessio
         # One attempt: the client would wait for seconds between its own.
         retry_options=types.HttpRetryOptions(attempts=1),
         aiohttp_client=session,
+        # Another host is not to have the key.
+        async_client_args={"allow_redirects": False},
     )
     if settings.project:
         return genai.Client(

@@ -384,6 +384,13 @@ async def test_each_status_has_its_code_and_some_are_tried_again(
     assert len(server.requests) == attempts
 
 
+async def test_the_key_does_not_follow_to_another_host(server: Service) -> None:
+    elsewhere = server.url.replace("127.0.0.1", "localhost")
+    server.answer(body={}, status=307, headers={"Location": f"{elsewhere}/other"})
+    assert (await _failure(server)).code == "model.rejected"
+    assert [seen.path for seen in server.requests if seen.path == "/other"] == []
+
+
 async def test_a_wrong_key_is_said_so_although_its_status_is_that_of_a_bad_request(
     server: Service,
 ) -> None:
