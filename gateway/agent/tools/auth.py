@@ -103,8 +103,12 @@ class Authenticator:
         if scopes:
             form["scope"] = scopes
         secret = self._secrets.value(str(bidi.get(config, "clientSecretVersion") or ""))
+        # A redirect would take the secret wherever it leads.
         response = fetch(
-            "POST", endpoint, data={**form, "client_id": client, "client_secret": secret}
+            "POST",
+            endpoint,
+            data={**form, "client_id": client, "client_secret": secret},
+            allow_redirects=False,
         )
         value = _json(response.content) if response.ok else {}
         token = value.get("access_token")
@@ -165,6 +169,7 @@ class Authenticator:
             f"{self._settings.iam_url}/v1/projects/-/serviceAccounts/{account}:generateAccessToken",
             json={"scope": scopes, "lifetime": f"{DEFAULT_TOKEN_S:g}s"},
             headers={"Authorization": f"Bearer {source}"},
+            allow_redirects=False,
         )
         token = _json(response.content).get("accessToken") if response.ok else None
         if not isinstance(token, str):

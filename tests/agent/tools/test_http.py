@@ -261,6 +261,26 @@ def test_client_credentials_are_exchanged_once_for_a_token(api: Api) -> None:
     assert api.last["headers"]["authorization"] == "Bearer granted"
 
 
+def test_a_secret_does_not_follow_a_redirect(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(api.answers, "/moved", (307, {}))
+    elsewhere = api.url.replace("127.0.0.1", "localhost")
+    monkeypatch.setattr(api, "headers", {"Location": f"{elsewhere}/thief"})
+    config = {
+        "oauthConfig": {
+            "oauthGrantType": "CLIENT_CREDENTIAL",
+            "clientId": "me",
+            "clientSecretVersion": "secret",
+            "tokenEndpoint": f"{api.url}/moved",
+        }
+    }
+    authenticator = Authenticator(_settings(secrets={"secret": "s3"}))
+    api.requests.clear()
+    with pytest.raises(AppError) as caught:
+        authenticator.prove(config, CONTEXT, api.url)
+    assert caught.value.code == "tool.auth"
+    assert [seen["path"] for seen in api.requests] == ["/moved"]
+
+
 @pytest.fixture(scope="module")
 def key_file(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A service account key whose token endpoint is the loopback API."""
