@@ -48,6 +48,7 @@ from gateway.channels.base import (
     Wire,
     close_reason,
     first_text,
+    flat,
     given,
     key_of,
     text_only,
@@ -64,6 +65,7 @@ from gateway.channels.capabilities import (
 from gateway.channels.dialect import Dialect, MediaRoute, Opening, Proof
 from gateway.channels.event_json import EventDecoder
 from gateway.channels.proofs import AuthorizationProof
+from gateway.channels.sip import named_headers
 from gateway.errors import ProtocolError
 from gateway.platform_settings import AudioCodesSettings
 
@@ -338,10 +340,10 @@ class AudioCodesChannel(Codec):
             target = command.target
             by_name = target.lower().startswith(("sip:", "sips:", "tel:"))
             told["transferTarget"] = target if by_name else f"tel:{target}"
-        if command.outputs:
+        if headers := {**command.outputs, **flat(named_headers(command.metadata))}:
             told["transferSipHeaders"] = [
                 {"name": f"X-{_header(name)}", "value": _header(value)}
-                for name, value in command.outputs.items()
+                for name, value in headers.items()
             ]
         return _activity("transfer", told)
 

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
+from gateway.bidi import AGENT_HANDOFF
+from gateway.channels.outputs import CARRIED_OUT
+
 MAX_HEADERS_CHARS: Final = 900
 """Names and values together; platforms take about 1000."""
 
@@ -16,19 +19,31 @@ def is_sip(target: str) -> bool:
     return target.lower().startswith(("sip:", "sips:"))
 
 
+def named_headers(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The headers that a `LIVE_AGENT_HANDOFF` names itself (`xHeaders`), without their `X-`."""
+    params = metadata.get("params")
+    handoff = params.get(AGENT_HANDOFF) if isinstance(params, Mapping) else None
+    headers = handoff.get("xHeaders") if isinstance(handoff, Mapping) else None
+    if not isinstance(headers, Mapping):
+        return {}
+    return {re.sub("^[Xx]-", "", str(name)): value for name, value in headers.items()}
+
+
 def headers_of(target: str, metadata: Mapping[str, Any]) -> dict[str, str]:
     """The `params` of an end of session that are text, numbers or truths, for a SIP target.
 
-    Names in letters, digits and hyphens, without the `X-` that headers of one's own begin with;
-    what is not plain ASCII is quoted as in an address. What does not fit is left out.
+    The headers that the agent names itself come first. Names in letters, digits and hyphens,
+    without the `X-` that headers of one's own begin with; what is not plain ASCII is quoted as in
+    an address. What does not fit is left out.
     """
     params = metadata.get("params")
     if not is_sip(target) or not isinstance(params, Mapping):
         return {}
     found: dict[str, str] = {}
     size = 0
-    for name, value in params.items():
-        if not isinstance(value, str | int | float):
+    named = named_headers(metadata)
+    for name, value in [*named.items(), *(one for one in params.items() if one[0] not in named)]:
+        if name in CARRIED_OUT or not isinstance(value, str | int | float):
             continue
         header = re.sub("[^A-Za-z0-9]+", "-", str(name)).strip("-").removeprefix("X-")
         text = str(value).lower() if isinstance(value, bool) else str(value)

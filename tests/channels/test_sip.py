@@ -19,8 +19,9 @@ from gateway.channels.sip import MAX_HEADERS_CHARS, headers_of, is_sip, with_hea
 from gateway.platform_settings import PlatformsSettings
 
 TARGET = "sip:desk@pbx.example"
-METADATA = {"params": {"target": "moving house", "vip": True, "LIVE_AGENT_HANDOFF": {"a": 1}}}
-HEADERS = {"target": "moving house", "vip": "true"}
+HANDOFF = {"sipRefer": True, "xHeaders": {"X-Queue": "gold"}}
+METADATA = {"params": {"target": "moving house", "vip": True, "LIVE_AGENT_HANDOFF": HANDOFF}}
+HEADERS = {"Queue": "gold", "target": "moving house", "vip": "true"}
 PEM = (
     rsa.generate_private_key(public_exponent=65537, key_size=2048)
     .private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -38,6 +39,24 @@ def test_text_numbers_and_truths_become_headers() -> None:
     }
     assert headers_of("+15550123", {"params": params}) == {}, "a number has no headers"
     assert headers_of(TARGET, {}) == headers_of(TARGET, {"params": "x"}) == {}
+
+
+def test_what_the_gateway_has_said_itself_is_no_header() -> None:
+    assert headers_of(TARGET, {"params": {"ESCALATION_MESSAGE": "One moment.", "a": "b"}}) == {
+        "a": "b"
+    }
+
+
+def test_headers_that_a_hand_off_names_come_first() -> None:
+    named = {"x-case": 7, "X-case-2": "ü", "list": [1]}
+    params = {"case": "another", "LIVE_AGENT_HANDOFF": {"xHeaders": named}, "tier": "gold"}
+    assert headers_of(TARGET, {"params": params}) == {
+        "case": "7",
+        "case-2": "%C3%BC",
+        "tier": "gold",
+    }
+    for odd in (None, {}, {"xHeaders": None}, {"xHeaders": ["X-a"]}):
+        assert headers_of(TARGET, {"params": {"LIVE_AGENT_HANDOFF": odd}}) == {}
 
 
 def test_what_does_not_fit_is_left_out_and_the_rest_goes() -> None:
@@ -99,19 +118,20 @@ def test_twilio_carries_them_in_the_address() -> None:
     form = asked("twilio").form
     assert form is not None
     dialled = ElementTree.fromstring(form["Twiml"]).findtext("Dial/Sip")
-    assert dialled == f"{TARGET}?X-target=moving%20house&X-vip=true"
+    assert dialled == f"{TARGET}?X-Queue=gold&X-target=moving%20house&X-vip=true"
 
 
 def test_signalwire_carries_them_in_the_address_that_its_page_dials() -> None:
     form = asked("signalwire").form
     assert form is not None
     dialled = ElementTree.fromstring(page("signalwire", form["Url"])).findtext("Dial/Sip")
-    assert dialled == f"{TARGET}?X-target=moving%20house&X-vip=true"
+    assert dialled == f"{TARGET}?X-Queue=gold&X-target=moving%20house&X-vip=true"
 
 
 def test_telnyx_takes_a_list() -> None:
     body = asked("telnyx").json
     assert body["custom_headers"] == [
+        {"name": "X-Queue", "value": "gold"},
         {"name": "X-target", "value": "moving house"},
         {"name": "X-vip", "value": "true"},
     ]
@@ -126,14 +146,14 @@ def test_vonage_takes_an_object_and_sets_the_prefix_itself() -> None:
 def test_plivo_takes_letters_and_digits() -> None:
     dial = ElementTree.fromstring(page("plivo", asked("plivo").json["aleg_url"])).find("Dial")
     assert dial is not None
-    assert dial.attrib == {"sipHeaders": "target=movinghouse,vip=true"}
+    assert dial.attrib == {"sipHeaders": "Queue=gold,target=movinghouse,vip=true"}
     assert dial.findtext("User") == TARGET
 
 
 def test_jambonz_takes_an_object() -> None:
     verbs = json.loads(page("jambonz", asked("jambonz").json["call_hook"]["url"]))
     assert verbs[0]["target"] == [{"type": "sip", "sipUri": TARGET}]
-    assert verbs[0]["headers"] == {"X-target": "moving house", "X-vip": "true"}
+    assert verbs[0]["headers"] == {f"X-{name}": text for name, text in HEADERS.items()}
 
 
 @pytest.mark.parametrize("dialect", SETTINGS)
