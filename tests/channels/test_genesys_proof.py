@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hmac
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -86,6 +89,21 @@ def test_clocks_may_differ_a_little(late_s: int) -> None:
 @pytest.mark.parametrize("late_s", [-4, 14, 40, 1e9])
 def test_outside_its_window_a_signature_is_worth_nothing(late_s: float) -> None:
     assert refusal(GENUINE, CREATED + late_s).code == "auth.expired"
+
+
+def test_a_signature_may_say_itself_that_it_ends_sooner() -> None:
+    parameters = PARAMETERS.replace(f"expires={CREATED + 30}", f"expires={CREATED + 2}")
+    told = {"@request-target": "/audiohook/ws", "@authority": "gw.example.com", **HEADERS}
+    names = re.findall('"(.*?)"', COMPONENTS)
+    lines = [f'"{name}": {told[name]}' for name in names]
+    text = "\n".join([*lines, f'"@signature-params": {COMPONENTS}{parameters}'])
+    digest = hmac.digest(base64.b64decode(SECRET), text.encode(), "sha256")
+    brief = changed(
+        signature_input=f"sig1={COMPONENTS}{parameters}",
+        signature=f"sig1=:{base64.b64encode(digest).decode()}:",
+    )
+    proof().check(brief, CREATED + 5)
+    assert refusal(brief, CREATED + 6).code == "auth.expired"
 
 
 def test_a_signature_counts_once() -> None:
