@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from gateway.channels.base import (
 from gateway.channels.capabilities import DtmfOut, EndOut, TransferBy
 from gateway.channels.dialect import Dialect, Opening, Proof
 from gateway.channels.dialects import DIALECTS, dialect, open_channel
-from gateway.errors import ConfigError
+from gateway.errors import ConfigError, ProtocolError
 from gateway.platform_settings import PlatformsSettings
 
 ALL = pytest.mark.parametrize("entry", DIALECTS.values(), ids=list(DIALECTS))
@@ -86,6 +87,19 @@ def test_the_record_is_consistent(entry: Dialect[Any]) -> None:
     assert EndOut.REST is not poor.end_out
     assert TransferBy.REST is not poor.transfer
     assert DtmfOut.REST is not poor.dtmf_out
+
+
+@ALL
+@pytest.mark.parametrize("step", ["[", '{"a":'], ids=["lists", "objects"])
+@pytest.mark.parametrize("field", ["event", "start", "data", "parameters", "anything"])
+def test_a_message_without_a_bottom_is_a_message_like_others(
+    entry: Dialect[Any], step: str, field: str
+) -> None:
+    kind = '"event":"start","eventType":"start","type":"open","command":"connect"'
+    with suppress(ProtocolError):
+        entry.open(Opening(entry.settings(PLATFORMS))).receive(
+            f'{{{kind},"{field}":{step * 100_000}'
+        )
 
 
 @pytest.mark.parametrize(
