@@ -193,6 +193,18 @@ async def test_a_full_house_does_not_use_a_token_up(serve: Serve) -> None:
         pass
 
 
+async def test_a_token_that_cannot_be_remembered_opens_nothing_and_holds_no_line(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.server.tokens.MAX_USED", 0)
+    gateway = await serve()
+    with pytest.raises(InvalidStatus) as caught:
+        async with websocket(gateway, await media_path(gateway)):
+            pass
+    assert caught.value.response.status_code == 403
+    assert gateway.active == 0
+
+
 async def test_webhooks_must_be_signed_for_the_public_address(serve: Serve) -> None:
     gateway = await serve(SIGNED)
     form = {"CallSid": "CA1", "From": "+1555", "To": "+1666"}
