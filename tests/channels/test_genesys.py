@@ -421,6 +421,8 @@ def test_what_genesys_can_do() -> None:
     assert GenesysSettings().message_ms >= 200, "five messages a second"
     assert able.lead_ms(100) == 500, "a message more than the one that plays"
     assert able.lead_ms(2000) == 1000
+    assert able.receive_idle_s is not None
+    assert able.receive_idle_s > 3 * 5, "it pings every five seconds"
 
 
 NAMES = [

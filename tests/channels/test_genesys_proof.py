@@ -91,19 +91,36 @@ def test_outside_its_window_a_signature_is_worth_nothing(late_s: float) -> None:
     assert refusal(GENUINE, CREATED + late_s).code == "auth.expired"
 
 
-def test_a_signature_may_say_itself_that_it_ends_sooner() -> None:
-    parameters = PARAMETERS.replace(f"expires={CREATED + 30}", f"expires={CREATED + 2}")
-    told = {"@request-target": "/audiohook/ws", "@authority": "gw.example.com", **HEADERS}
+def signed(secret: bytes, *, key: str = KEY, expires: int = CREATED + 30) -> Request:
+    """The request as somebody with this secret would sign it."""
+    parameters = PARAMETERS.replace(f"expires={CREATED + 30}", f"expires={expires}")
+    parameters = parameters.replace(KEY, key)
+    told = {
+        "@request-target": "/audiohook/ws",
+        "@authority": "gw.example.com",
+        **HEADERS,
+        "x-api-key": key,
+    }
     names = re.findall('"(.*?)"', COMPONENTS)
     lines = [f'"{name}": {told[name]}' for name in names]
     text = "\n".join([*lines, f'"@signature-params": {COMPONENTS}{parameters}'])
-    digest = hmac.digest(base64.b64decode(SECRET), text.encode(), "sha256")
-    brief = changed(
+    digest = base64.b64encode(hmac.digest(secret, text.encode(), "sha256")).decode()
+    return changed(
+        x_api_key=key,
         signature_input=f"sig1={COMPONENTS}{parameters}",
-        signature=f"sig1=:{base64.b64encode(digest).decode()}:",
+        signature=f"sig1=:{digest}:",
     )
+
+
+def test_a_signature_may_say_itself_that_it_ends_sooner() -> None:
+    brief = signed(base64.b64decode(SECRET), expires=CREATED + 2)
     proof().check(brief, CREATED + 5)
     assert refusal(brief, CREATED + 6).code == "auth.expired"
+
+
+@pytest.mark.parametrize("secret", [b"unknown", b"stranger", base64.b64decode(SECRET)])
+def test_a_key_that_is_not_known_opens_with_no_secret(secret: bytes) -> None:
+    assert refusal(signed(secret, key="stranger")).code == "auth.signature"
 
 
 def test_a_signature_counts_once() -> None:

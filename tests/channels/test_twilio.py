@@ -236,6 +236,7 @@ def test_what_twilio_can_do() -> None:
     assert capabilities.marks is Marks.NATIVE
     assert capabilities.clear is ClearBy.NATIVE
     assert capabilities.kickoff
+    assert capabilities.receive_idle_s is not None, "silence is sent as well"
 
 
 JSON = st.recursive(

@@ -125,6 +125,21 @@ async def test_a_platform_that_must_not_be_pinged_may_be_silent(
         assert (line._closing_s is not None) == allowed
 
 
+async def test_a_platform_that_sends_all_the_time_is_missed_by_its_own_measure(
+    with_probe: Callable[..., None],
+) -> None:
+    with_probe(receive_idle_s=7.0)
+    async with live() as running, dial(running) as client:
+        await tell(client, "start", id="c1")
+        await until(lambda: running.agents)
+        [line] = running.gateway._sockets
+        now = asyncio.get_running_loop().time()
+        line.check(now + 6.0)
+        assert line._closing_s is None
+        line.check(now + 7.5)
+        assert line._closing_s is not None
+
+
 async def test_a_platform_that_is_switched_off_is_not_served() -> None:
     async with live(platforms={"twilio": {"enabled": False}}) as running:
         with pytest.raises(InvalidStatus) as caught:
