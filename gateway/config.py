@@ -22,7 +22,7 @@ from pydantic_settings import (
 
 from gateway.errors import ConfigError
 from gateway.notice_settings import NoticeSettings
-from gateway.platform_settings import Origin, PlatformsSettings
+from gateway.platform_settings import Origin, PlatformsSettings, Secret
 from gateway.wrong_settings import wrong_settings
 
 
@@ -78,9 +78,9 @@ class ServerSettings(Section):
 class AuthSettings(Section):
     """Who may open calls. Without any proof configured the server binds loopback only."""
 
-    tokens: list[SecretStr] = []
+    tokens: list[Secret] = []
     """Bearer tokens for the native dialect and the timeline."""
-    media_secret: SecretStr | None = None
+    media_secret: Secret | None = None
     """Key of the one-use media tokens; default: random at each start."""
     media_token_s: float = Field(60.0, gt=0)
     """Time from a webhook's answer to the socket that it opens."""

@@ -37,6 +37,16 @@ Onward = Annotated[str, AfterValidator(_onward)]
 """A page of the operator's; what the agent says of a call stands in its query, so by TLS only."""
 
 
+def _not_blank(secret: SecretStr) -> SecretStr:
+    if not secret.get_secret_value().strip():
+        raise ValueError("a secret that is blank, with which anybody could sign: leave it out")
+    return secret
+
+
+Secret = Annotated[SecretStr, AfterValidator(_not_blank)]
+"""A secret that proves something: nobody can guess it, as everybody could an empty one."""
+
+
 class PlatformSettings(BaseModel):
     """What every platform may need; each dialect reads what it knows."""
 
@@ -59,11 +69,11 @@ class PlatformSettings(BaseModel):
     """Longest call of this platform; default: `call.max_call_s`."""
 
     # ---- proofs: who may connect
-    auth_tokens: list[SecretStr] = []
+    auth_tokens: list[Secret] = []
     """Secrets that sign what the platform asks, or bearer tokens that it sends; any one fits."""
     username: str = ""
     """HTTP Basic credentials that the platform sends: who."""
-    password: SecretStr | None = None
+    password: Secret | None = None
     """HTTP Basic credentials that the platform sends: the proof."""
 
     # ---- REST: hang-up, transfer and keys
@@ -71,7 +81,7 @@ class PlatformSettings(BaseModel):
     """Account id of the REST interface."""
     api_key: str = ""
     """Key id, where the account has several keys."""
-    api_secret: SecretStr | None = None
+    api_secret: Secret | None = None
     """Secret, token or private key (PEM) of the REST interface."""
     rest_url: str | None = None
     """Base URL of the REST interface, for regions and tests; default: the platform's own."""

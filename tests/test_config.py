@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -93,3 +94,30 @@ def test_an_origin_that_no_platform_could_call_is_refused(key: str, value: str) 
         config.load(flags=[f"{key}={value}"])
     assert key in str(caught.value)
     assert "https://voice.example.com" in str(caught.value)
+
+
+@pytest.mark.parametrize("blank", ["", "  ", "\n"])
+@pytest.mark.parametrize(
+    ("key", "listed"),
+    [
+        ("auth.tokens", True),
+        ("auth.media_secret", False),
+        ("platforms.twilio.auth_tokens", True),
+        ("platforms.vonage.auth_tokens", True),
+        ("platforms.asterisk.password", False),
+        ("platforms.sinch.api_secret", False),
+    ],
+)
+def test_a_blank_secret_would_let_everybody_in_and_is_refused(
+    key: str, listed: bool, blank: str
+) -> None:
+    section, _, name = key.rpartition(".")
+    value = ["a sound one", blank] if listed else blank
+    overrides: dict[str, Any] = {name: value}
+    for part in reversed(section.split(".")):
+        overrides = {part: overrides}
+    with pytest.raises(ConfigError) as caught:
+        config.load(overrides=overrides)
+    assert key in str(caught.value)
+    assert "blank" in str(caught.value)
+    assert "a sound one" not in caught.value.lines()
