@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -129,6 +130,8 @@ class Conversation:
     _share: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_AT_ONCE))
     _told: dict[str, str] = field(default_factory=dict)
     _calls: int = 0
+    _epoch_s: float = field(default_factory=lambda: time.time() - asyncio.get_running_loop().time())
+    """The Unix time at which the event loop's clock was zero: that clock may be a virtual one."""
 
     def __post_init__(self) -> None:
         self.state = variables.initial(self.engine.app)
@@ -262,8 +265,8 @@ class Conversation:
         return self._add(self.agent.display_name, Content(parts=parts, role="user"))
 
     def _add(self, author: str, content: Content) -> Event:
-        seconds = int(asyncio.get_running_loop().time())
-        return self.history.add(author, content, self.invocation_id, seconds)
+        unix_s = int(self._epoch_s + asyncio.get_running_loop().time())
+        return self.history.add(author, content, self.invocation_id, unix_s)
 
     # ---- instructions
 

@@ -270,7 +270,10 @@ class EventActions(_Value):
 
 
 class Event(_Value):
-    """One entry of the session's history. `author`: `user` or an agent's display name."""
+    """One entry of the session's history.
+
+    `author`: `user` or an agent's display name; `timestamp`: Unix time, s.
+    """
 
     id: str = ""
     author: str = ""

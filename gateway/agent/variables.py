@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.agent.app.models import App, VariableDeclaration
+from gateway.agent.app.models import App
 
 _STATIC = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
 _DYNAMIC = re.compile(r"(?<!\{)\{([A-Za-z_]\w*)\}(?!\})")
@@ -22,7 +22,7 @@ _REFERENCE = re.compile(r"\{@(?:TOOL|AGENT):\s*([^}]+?)\s*\}")
 def initial(app: App) -> dict[str, Any]:
     """The variables at the start of a session: those with a default."""
     return {
-        declaration.name: _typed(copy.deepcopy(declaration.default_value), declaration)
+        declaration.name: _typed(copy.deepcopy(declaration.default_value), declaration.schema_)
         for declaration in app.definition.variable_declarations
         if declaration.default_value is not None
     }
@@ -30,30 +30,53 @@ def initial(app: App) -> dict[str, Any]:
 
 def accepted(app: App, values: Mapping[str, Any]) -> dict[str, Any]:
     """Of the values that a client sets: those of declared names, in the declared type."""
-    declared = {v.name: v for v in app.definition.variable_declarations}
+    declared = {v.name: v.schema_ for v in app.definition.variable_declarations}
     return {
         name: _typed(value, declared[name]) for name, value in values.items() if name in declared
     }
 
 
-def _typed(value: Any, declaration: VariableDeclaration) -> Any:
+def _typed(value: Any, schema: Mapping[str, Any]) -> Any:
     """The value in its declared type where that loses nothing, else as it is."""
-    kind = str(declaration.schema_.get("type", "")).upper()
+    kind = str(schema.get("type", "")).upper()
     if isinstance(value, str):
-        text = value.strip()
-        if kind == "BOOLEAN" and text.lower() in ("true", "false"):
-            return text.lower() == "true"
-        if kind == "INTEGER" and re.fullmatch(r"[+-]?\d{1,18}", text):
-            return int(text)
-        if kind == "NUMBER" and re.fullmatch(r"[+-]?\d{1,15}(\.\d{1,15})?", text):
-            return float(text)
-        return value
+        value = _of_text(value, kind)
+    if isinstance(value, list) and kind == "ARRAY" and isinstance(schema.get("items"), Mapping):
+        return [_typed(item, schema["items"]) for item in value]
     # Numbers of the wire are doubles: a whole one stands for an integer.
     if isinstance(value, float) and kind == "INTEGER" and value.is_integer():
         return int(value)
     if kind == "STRING" and isinstance(value, int | float) and not isinstance(value, bool):
         return text_of(value)
     return value
+
+
+def _of_text(value: str, kind: str) -> Any:
+    """What a text means where `kind` is declared: lists are JSON or parted by commas."""
+    text = value.strip()
+    if kind == "BOOLEAN" and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if kind == "INTEGER" and re.fullmatch(r"[+-]?\d{1,18}", text):
+        return int(text)
+    if kind == "NUMBER" and re.fullmatch(r"[+-]?\d{1,15}(\.\d{1,15})?", text):
+        return float(text)
+    if kind == "OBJECT":
+        data = _of_json(text, dict)
+        return value if data is None else data
+    if kind == "ARRAY":
+        data = _of_json(text, list)
+        parts = [part.strip() for part in text.split(",")] if text else []
+        return parts if data is None else data
+    return value
+
+
+def _of_json(text: str, wanted: type) -> Any:
+    """The JSON of a text where that is of the wanted type, else None."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return data if isinstance(data, wanted) else None
 
 
 def text_of(value: Any) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import json
+import time
 import zoneinfo
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,8 @@ def before_model_callback(callback_context, llm_request):
     elif words == "events":
         events = callback_context.events
         said = json.dumps([[e.author, [p.text for p in e.parts()]] for e in events])
+    elif words == "times":
+        said = json.dumps([e.timestamp for e in callback_context.events])
     else:
         return None
     return LlmResponse.from_parts([Part.from_text(said)])
@@ -123,6 +127,14 @@ async def test_a_time_zone_that_does_not_exist_closes_with_its_reason(tmp_path: 
     async with talk(_app(tmp_path), timeZone="Moon/Crater") as client:
         code, reason = await client.closed()
         assert (code, "time zone" in reason) == (1007, True)
+
+
+async def test_events_bear_the_unix_time(tmp_path: Path) -> None:
+    before_s = int(time.time())
+    async with talk(_app(tmp_path)) as client:
+        times_s = json.loads(await _said(client, "times"))
+    assert times_s
+    assert all(before_s <= one <= time.time() for one in times_s)
 
 
 async def test_the_model_learns_of_tools_by_hints_and_docstrings(tmp_path: Path) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from gateway.agent import variables
 from gateway.agent.app import read_app
@@ -17,6 +20,8 @@ variableDeclarations:
   - {name: price, schema: {type: NUMBER}}
   - {name: person, schema: {type: OBJECT, default: {name: Ann}}}
   - {name: number, schema: {type: STRING}}
+  - {name: cities, schema: {type: ARRAY, items: {type: STRING}}}
+  - {name: marks, schema: {type: ARRAY, items: {type: INTEGER}}}
 """
 
 
@@ -43,6 +48,29 @@ def test_updates_are_for_declared_names_in_their_types(tmp_path: Path) -> None:
         "number": "4711",
         "flag": False,
     }
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ({"cities": "Bern, New York ,Rome"}, {"cities": ["Bern", "New York", "Rome"]}),
+        ({"cities": "Bern"}, {"cities": ["Bern"]}),
+        ({"cities": " "}, {"cities": []}),
+        ({"cities": '["Bern, Switzerland"]'}, {"cities": ["Bern, Switzerland"]}),
+        ({"cities": "[old] town, port"}, {"cities": ["[old] town", "port"]}),
+        ({"marks": "1, 2, many"}, {"marks": [1, 2, "many"]}),
+        ({"marks": [1.0, "2"]}, {"marks": [1, 2]}),
+        ({"person": '{"name": "Cid"}'}, {"person": {"name": "Cid"}}),
+        ({"person": "{}", "cities": "[]"}, {"person": {}, "cities": []}),
+        ({"person": "Cid"}, {"person": "Cid"}),
+        ({"person": "[1]"}, {"person": "[1]"}),
+        ({"cities": "[" * 100_000}, {"cities": ["[" * 100_000]}),
+    ],
+)
+def test_lists_and_objects_may_come_as_text(
+    tmp_path: Path, given: dict[str, Any], taken: dict[str, Any]
+) -> None:
+    assert variables.accepted(_app(tmp_path), given) == taken
 
 
 def test_what_does_not_fit_its_type_stays_as_it_is(tmp_path: Path) -> None:
