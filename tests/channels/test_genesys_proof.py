@@ -91,36 +91,55 @@ def test_outside_its_window_a_signature_is_worth_nothing(late_s: float) -> None:
     assert refusal(GENUINE, CREATED + late_s).code == "auth.expired"
 
 
-def signed(secret: bytes, *, key: str = KEY, expires: int = CREATED + 30) -> Request:
+def signed(
+    secret: bytes, *, key: str = KEY, components: str = COMPONENTS, parameters: str = PARAMETERS
+) -> Request:
     """The request as somebody with this secret would sign it."""
-    parameters = PARAMETERS.replace(f"expires={CREATED + 30}", f"expires={expires}")
-    parameters = parameters.replace(KEY, key)
     told = {
         "@request-target": "/audiohook/ws",
         "@authority": "gw.example.com",
         **HEADERS,
         "x-api-key": key,
     }
-    names = re.findall('"(.*?)"', COMPONENTS)
-    lines = [f'"{name}": {told[name]}' for name in names]
-    text = "\n".join([*lines, f'"@signature-params": {COMPONENTS}{parameters}'])
+    lines = [f'"{name}": {told[name]}' for name in re.findall('"(.*?)"', components)]
+    text = "\n".join([*lines, f'"@signature-params": {components}{parameters}'])
     digest = base64.b64encode(hmac.digest(secret, text.encode(), "sha256")).decode()
     return changed(
         x_api_key=key,
-        signature_input=f"sig1={COMPONENTS}{parameters}",
+        signature_input=f"sig1={components}{parameters}",
         signature=f"sig1=:{digest}:",
     )
 
 
 def test_a_signature_may_say_itself_that_it_ends_sooner() -> None:
-    brief = signed(base64.b64decode(SECRET), expires=CREATED + 2)
+    sooner = PARAMETERS.replace(f"expires={CREATED + 30}", f"expires={CREATED + 2}")
+    brief = signed(base64.b64decode(SECRET), parameters=sooner)
     proof().check(brief, CREATED + 5)
     assert refusal(brief, CREATED + 6).code == "auth.expired"
 
 
 @pytest.mark.parametrize("secret", [b"unknown", b"stranger", base64.b64decode(SECRET)])
 def test_a_key_that_is_not_known_opens_with_no_secret(secret: bytes) -> None:
-    assert refusal(signed(secret, key="stranger")).code == "auth.signature"
+    stranger = signed(secret, key="stranger", parameters=PARAMETERS.replace(KEY, "stranger"))
+    assert refusal(stranger).code == "auth.signature"
+
+
+@pytest.mark.parametrize(
+    "otherwise",
+    [
+        {"components": COMPONENTS.replace(' "audiohook-session-id"', "")},
+        {"components": COMPONENTS.replace('"@authority"', '"@request-target"')},
+        {"components": COMPONENTS.replace(")", ' "host")')},
+        {"parameters": PARAMETERS.replace(KEY, "another")},
+        {"parameters": PARAMETERS.replace("hmac-sha256", "hmac-sha1")},
+        {"parameters": PARAMETERS.replace("A" * 24, "A" * 21)},
+        {"parameters": PARAMETERS.partition(";created")[0]},
+    ],
+)
+def test_a_signature_over_less_or_in_another_way_is_none(otherwise: dict[str, str]) -> None:
+    secret = base64.b64decode(SECRET)
+    proof().check(signed(secret), CREATED)
+    assert refusal(signed(secret, **otherwise)).code == "auth.signature"
 
 
 def test_a_signature_counts_once() -> None:

@@ -63,6 +63,9 @@ def test_anything_else_is_refused(header: str, code: str) -> None:
 def test_an_empty_password_is_not_a_missing_one() -> None:
     with pytest.raises(AuthError):
         check(proof(auth_tokens=["one"]), basic(":"))
+    for undecodable in ("Basic !", "Basic =", "Basic a"):
+        with pytest.raises(AuthError):
+            check(proof(auth_tokens=["one"]), undecodable)
 
 
 @given(st.text())
