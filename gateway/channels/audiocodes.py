@@ -65,7 +65,7 @@ from gateway.channels.capabilities import (
 from gateway.channels.dialect import Dialect, MediaRoute, Opening, Proof
 from gateway.channels.event_json import EventDecoder
 from gateway.channels.proofs import AuthorizationProof
-from gateway.channels.sip import named_headers
+from gateway.channels.sip import USER_TO_USER, named_headers, user_to_user
 from gateway.errors import ProtocolError
 from gateway.platform_settings import AudioCodesSettings
 
@@ -340,11 +340,14 @@ class AudioCodesChannel(Codec):
             target = command.target
             by_name = target.lower().startswith(("sip:", "sips:", "tel:"))
             told["transferTarget"] = target if by_name else f"tel:{target}"
-        if headers := {**command.outputs, **flat(named_headers(command.metadata))}:
-            told["transferSipHeaders"] = [
-                {"name": f"X-{_header(name)}", "value": _header(value)}
-                for name, value in headers.items()
-            ]
+        named = {**command.outputs, **flat(named_headers(command.metadata))}
+        headers = [
+            {"name": f"X-{_header(name)}", "value": _header(value)} for name, value in named.items()
+        ]
+        if uui := user_to_user(command.metadata):
+            headers.append({"name": USER_TO_USER, "value": uui})
+        if headers:
+            told["transferSipHeaders"] = headers
         return _activity("transfer", told)
 
     def protocol_close(self, error: Exception) -> list[Wire | Close]:

@@ -62,7 +62,7 @@ from gateway.channels.dialect import (
 from gateway.channels.event_json import EventDecoder
 from gateway.channels.event_stream import EventMessage, EventStream
 from gateway.channels.plivo_proof import PlivoProof
-from gateway.channels.sip import is_sip, page_after, page_headers
+from gateway.channels.sip import USER_TO_USER, is_sip, page_after, page_headers
 from gateway.errors import ProtocolError
 from gateway.platform_settings import PlivoSettings
 
@@ -272,8 +272,11 @@ def transfer(hook: Hook[PlivoSettings]) -> WebAnswer:
         raise ProtocolError("protocol.form", "the address names no target", where="target")
     response = ElementTree.Element("Response")
     told = page_headers(hook.request.query)
-    # The platform puts a prefix of its own before each name.
-    headers = _headers({name.removeprefix("X-"): text for name, text in told.items()})
+    # The platform puts a prefix of its own before each name, and a user-to-user header's value would
+    # not survive what it does to values.
+    headers = _headers(
+        {name.removeprefix("X-"): text for name, text in told.items() if name != USER_TO_USER}
+    )
     after = page_after(hook.request.query, hook.settings.continue_url)
     attributes = {"sipHeaders": headers, "action": after}
     dial = ElementTree.SubElement(response, "Dial", {k: v for k, v in attributes.items() if v})

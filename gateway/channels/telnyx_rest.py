@@ -17,7 +17,7 @@ import orjson
 from gateway.channels.base import first_text
 from gateway.channels.dialect import Bearer, CallRef, RestAuth, RestRequest
 from gateway.channels.outputs import after_hangup, after_transfer, fitting, json_size, outputs_of
-from gateway.channels.sip import headers_of
+from gateway.channels.sip import USER_TO_USER, headers_of, is_sip, user_to_user
 from gateway.platform_settings import TelnyxSettings
 
 BASE_URL: Final = "https://api.telnyx.com"
@@ -61,6 +61,8 @@ class TelnyxRest:
             told["custom_headers"] = [
                 {"name": f"X-{name}", "value": text} for name, text in headers.items()
             ]
+        if is_sip(target) and (uui := user_to_user(metadata)):
+            told["sip_headers"] = [{"name": USER_TO_USER, "value": uui}]
         if state := _state(call, metadata):
             told |= {"client_state": state, "target_leg_client_state": state}
         return [action(call.call_id, "transfer", told)]

@@ -11,7 +11,7 @@ from gateway.channels.base import first_text
 from gateway.channels.dialect import Bearer, CallRef, RestAuth, RestRequest
 from gateway.channels.jwt import rsa_key, sign_rs256
 from gateway.channels.outputs import after_hangup, after_transfer
-from gateway.channels.sip import headers_of, is_sip
+from gateway.channels.sip import USER_TO_USER, headers_of, is_sip, user_to_user
 from gateway.platform_settings import VonageSettings
 
 BASE_URL: Final = "https://api.nexmo.com"
@@ -62,6 +62,8 @@ class VonageRest:
         endpoint = endpoint_of(target)
         if headers := headers_of(target, metadata):
             endpoint["headers"] = headers
+        if is_sip(target) and (uui := user_to_user(metadata)):
+            endpoint["standardHeaders"] = {USER_TO_USER: uui}
         connect: dict[str, Any] = {"action": "connect", "endpoint": [endpoint]}
         own_number = first_text(call.custom, "to").removeprefix("+")
         if own_number:

@@ -321,12 +321,13 @@ def test_a_transfer_carries_data_as_sip_headers(target: str, told: dict[str, str
 
 
 def test_headers_that_a_hand_off_names_are_its_own() -> None:
-    handoff = {"xHeaders": {"X-Queue": "gold", "level": 2}}
+    handoff = {"xHeaders": {"X-Queue": "gold", "level": 2}, "uuiHeaders": ["4a;encoding=hex"]}
     metadata = {"params": {"level": "1", "LIVE_AGENT_HANDOFF": handoff}}
     (transfer,) = started().command(Transfer("", metadata))
     told = json.loads(str(transfer))["activities"][0]["activityParams"]["transferSipHeaders"]
     headers = {one["name"]: one["value"] for one in told}
     assert (headers["X-Queue"], headers["X-level"]) == ("gold", "2")
+    assert headers["User-to-User"] == "4a;encoding=hex"
 
 
 def test_what_the_platform_does_not_know_is_not_sent() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 from xml.etree import ElementTree
 
 import pytest
@@ -15,11 +15,19 @@ from hypothesis import strategies as st
 
 from gateway.channels.dialect import CallRef, Hook, Request, RestRequest
 from gateway.channels.dialects import DIALECTS
-from gateway.channels.sip import MAX_HEADERS_CHARS, headers_of, is_sip, with_headers
+from gateway.channels.sip import (
+    MAX_HEADERS_CHARS,
+    USER_TO_USER,
+    headers_of,
+    is_sip,
+    user_to_user,
+    with_headers,
+)
 from gateway.platform_settings import PlatformsSettings
 
 TARGET = "sip:desk@pbx.example"
-HANDOFF = {"sipRefer": True, "xHeaders": {"X-Queue": "gold"}}
+UUI = "4a6f;encoding=hex"
+HANDOFF = {"sipRefer": True, "xHeaders": {"X-Queue": "gold"}, "uuiHeaders": [UUI]}
 METADATA = {"params": {"target": "moving house", "vip": True, "LIVE_AGENT_HANDOFF": HANDOFF}}
 HEADERS = {"Queue": "gold", "target": "moving house", "vip": "true"}
 PEM = (
@@ -57,6 +65,17 @@ def test_headers_that_a_hand_off_names_come_first() -> None:
     }
     for odd in (None, {}, {"xHeaders": None}, {"xHeaders": ["X-a"]}):
         assert headers_of(TARGET, {"params": {"LIVE_AGENT_HANDOFF": odd}}) == {}
+
+
+def test_what_one_application_tells_another_has_a_header_of_its_own() -> None:
+    def told(headers: object) -> str:
+        return user_to_user({"params": {"LIVE_AGENT_HANDOFF": {"uuiHeaders": headers}}})
+
+    assert told([UUI, " b "]) == f"{UUI}, b"
+    assert told(["x" * MAX_HEADERS_CHARS, "x", "y"]) == "x" * MAX_HEADERS_CHARS
+    for odd in (None, UUI, [None, 7, "", "ü", "a\r\nEvil: 1"]):
+        assert told(odd) == ""
+    assert with_headers("+15550123", METADATA) == "+15550123"
 
 
 def test_what_does_not_fit_is_left_out_and_the_rest_goes() -> None:
@@ -118,14 +137,20 @@ def test_twilio_carries_them_in_the_address() -> None:
     form = asked("twilio").form
     assert form is not None
     dialled = ElementTree.fromstring(form["Twiml"]).findtext("Dial/Sip")
-    assert dialled == f"{TARGET}?X-Queue=gold&X-target=moving%20house&X-vip=true"
+    assert (
+        dialled
+        == f"{TARGET}?X-Queue=gold&X-target=moving%20house&X-vip=true&{USER_TO_USER}={quote(UUI)}"
+    )
 
 
 def test_signalwire_carries_them_in_the_address_that_its_page_dials() -> None:
     form = asked("signalwire").form
     assert form is not None
     dialled = ElementTree.fromstring(page("signalwire", form["Url"])).findtext("Dial/Sip")
-    assert dialled == f"{TARGET}?X-Queue=gold&X-target=moving%20house&X-vip=true"
+    assert (
+        dialled
+        == f"{TARGET}?X-Queue=gold&X-target=moving%20house&X-vip=true&{USER_TO_USER}={quote(UUI)}"
+    )
 
 
 def test_telnyx_takes_a_list() -> None:
@@ -135,12 +160,16 @@ def test_telnyx_takes_a_list() -> None:
         {"name": "X-target", "value": "moving house"},
         {"name": "X-vip", "value": "true"},
     ]
+    assert body["sip_headers"] == [{"name": USER_TO_USER, "value": UUI}]
 
 
 def test_vonage_takes_an_object_and_sets_the_prefix_itself() -> None:
     (connect,) = asked("vonage").json["destination"]["ncco"]
     (endpoint,) = connect["endpoint"]
-    assert endpoint == {"type": "sip", "uri": TARGET, "headers": HEADERS}
+    own = {USER_TO_USER: UUI}
+    assert endpoint == {
+        "type": "sip", "uri": TARGET, "headers": HEADERS, "standardHeaders": own,
+    }  # fmt: skip
 
 
 def test_plivo_takes_letters_and_digits() -> None:
@@ -153,7 +182,8 @@ def test_plivo_takes_letters_and_digits() -> None:
 def test_jambonz_takes_an_object() -> None:
     verbs = json.loads(page("jambonz", asked("jambonz").json["call_hook"]["url"]))
     assert verbs[0]["target"] == [{"type": "sip", "sipUri": TARGET}]
-    assert verbs[0]["headers"] == {f"X-{name}": text for name, text in HEADERS.items()}
+    headers = {f"X-{name}": text for name, text in HEADERS.items()}
+    assert verbs[0]["headers"] == {**headers, USER_TO_USER: UUI}
 
 
 @pytest.mark.parametrize("dialect", SETTINGS)
