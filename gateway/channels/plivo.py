@@ -272,8 +272,8 @@ def transfer(hook: Hook[PlivoSettings]) -> WebAnswer:
         raise ProtocolError("protocol.form", "the address names no target", where="target")
     response = ElementTree.Element("Response")
     told = page_headers(hook.request.query)
-    # The platform puts a prefix of its own before each name, and a user-to-user header's value would
-    # not survive what it does to values.
+    # The platform puts a prefix of its own before each name, and the value of a user-to-user header
+    # would not survive what it does to values.
     headers = _headers(
         {name.removeprefix("X-"): text for name, text in told.items() if name != USER_TO_USER}
     )
