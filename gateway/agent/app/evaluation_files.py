@@ -14,6 +14,7 @@ from typing import Any
 from gateway import bidi
 from gateway.agent.app.document import Document
 from gateway.agent.app.evaluations import (
+    NOTHING_INVENTED,
     Comparison,
     Criterion,
     Evaluation,
@@ -121,14 +122,19 @@ class _At:
 def read_evaluations(app: App) -> Suite:
     """All evaluations of the app. Raises AppError evaluation.* with file and line."""
     definition = app.definition.model_extra or {}
-    base = _app_thresholds(_of_app(app, "evaluationMetricsThresholds"))
+    thresholds = _of_app(app, "evaluationMetricsThresholds")
+    base = _app_thresholds(thresholds)
     criteria = {
         name: at.at("llmCriteria").at("prompt").text()
         for name, at in _objects(app, "evaluationExpectations")
     }
     evaluations = {}
     for name, at in _objects(app, "evaluations"):
-        evaluations[name] = _evaluation(name, at, base, criteria)
+        evaluation = _evaluation(name, at, base, criteria)
+        kind = "scenario" if evaluation.golden is None else "golden"
+        if _seeks_inventions(kind, thresholds, at.at("evaluationMetricsThresholdOverride")):
+            evaluation = replace(evaluation, criteria=(*evaluation.criteria, NOTHING_INVENTED))
+        evaluations[name] = evaluation
     datasets: dict[str, tuple[str, ...]] = {}
     for name, at in _objects(app, "evaluationDatasets"):
         members = []
@@ -236,6 +242,15 @@ def _evaluation(name: str, at: _At, base: Thresholds, criteria: Mapping[str, str
         criteria=tuple(asked),
         datasets=tuple(_last(text) for text in at.at("evaluationDatasets").texts()),
     )
+
+
+def _seeks_inventions(kind: str, *sources: _At) -> bool:
+    """Whether the hallucination metric is on: the last source that says so counts, by its kind."""
+    said = ""
+    for at in sources:
+        own = at.at(f"{kind}HallucinationMetricBehavior").text()
+        said = own or at.at("hallucinationMetricBehavior").text() or said
+    return said == "ENABLED"
 
 
 def _enabled(at: _At, default: bool) -> bool:

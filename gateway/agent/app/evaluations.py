@@ -175,6 +175,15 @@ class Criterion:
     prompt: str
 
 
+NOTHING_INVENTED = Criterion(
+    "nothing is invented",
+    "Each fact about the user, their affairs or the company that the agent states follows from what"
+    " the user said or from an answer of a tool in the conversation. Greetings, questions, promises"
+    " to look something up and general politeness are no facts.",
+)
+"""The hallucination metric, as far as a conversation shows it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """One evaluation with all that it refers to."""

@@ -14,6 +14,7 @@ from gateway.agent.app import read_app
 from gateway.agent.app.check import check_app
 from gateway.agent.app.evaluation_files import read_evaluations
 from gateway.agent.app.evaluations import (
+    NOTHING_INVENTED,
     Comparison,
     EvaluationSettings,
     Kind,
@@ -324,3 +325,34 @@ def test_whatever_stands_in_the_file_is_read_or_refused_with_its_place(
         if refused is not None:
             assert refused.code.startswith("evaluation.")
             assert str(refused.where).startswith("evaluations/E/E.json:")
+
+
+GOLDEN = "golden: {turns: [{steps: [{userInput: {text: Hi}}]}]}\n"
+SCENARIO = "scenario: {task: Ask.}\n"
+ON, OFF = "ENABLED", "DISABLED"
+
+
+@pytest.mark.parametrize(
+    ("kind", "app", "own", "asked"),
+    [
+        (GOLDEN, {}, {}, False),
+        (GOLDEN, {"hallucinationMetricBehavior": ON}, {}, True),
+        (SCENARIO, {"hallucinationMetricBehavior": ON}, {}, True),
+        (GOLDEN, {"goldenHallucinationMetricBehavior": ON}, {}, True),
+        (SCENARIO, {"goldenHallucinationMetricBehavior": ON}, {}, False),
+        (
+            SCENARIO,
+            {"hallucinationMetricBehavior": ON, "scenarioHallucinationMetricBehavior": OFF},
+            {},
+            False,
+        ),
+        (GOLDEN, {"hallucinationMetricBehavior": ON}, {"hallucinationMetricBehavior": OFF}, False),
+        (GOLDEN, {}, {"goldenHallucinationMetricBehavior": ON}, True),
+    ],
+)
+def test_where_the_hallucination_metric_is_on_the_judge_is_asked(
+    tmp_path: Path, kind: str, app: dict[str, str], own: dict[str, str], asked: bool
+) -> None:
+    text = f"{kind}evaluationMetricsThresholdOverride: {json.dumps(own)}\n"
+    suite = read(tmp_path, text, app={"evaluationMetricsThresholds": app})
+    assert (NOTHING_INVENTED in suite.evaluations["E"].criteria) is asked
