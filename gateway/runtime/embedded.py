@@ -321,6 +321,8 @@ class EmbeddedRuntime:
             if event is None:
                 # It ends, or app code has closed the way by which it speaks.
                 await asyncio.sleep(QUIET_S)
+                if self._closing:
+                    return
                 break
             process.quiet = 0
             if event.get("event") == "retiring" and not process.retiring:

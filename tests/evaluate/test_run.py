@@ -180,11 +180,18 @@ def answered(text: str) -> dict[str, Any]:
             "choices": [choice]}  # fmt: skip
 
 
-async def run_judged(service: Service, answers: Sequence[str], *names: str) -> Report:
+async def run_judged(
+    service: Service, answers: Sequence[str], *names: str, provider: str = "openai"
+) -> Report:
     """Run with a judge that gives these answers, in their order."""
     for answer in answers:
-        service.answer(answered(answer), "data: [DONE]\n\n")
-    judge = {"provider": "openai", "url": f"{service.url}/v1", "name": "judge", "api_key": "k"}
+        if provider == "gemini":
+            content = {"role": "model", "parts": [{"text": answer}]}
+            service.answer({"candidates": [{"content": content, "finishReason": "STOP"}]})
+        else:
+            service.answer(answered(answer), "data: [DONE]\n\n")
+    url = service.url if provider == "gemini" else f"{service.url}/v1"
+    judge = {"provider": provider, "url": url, "name": "judge", "api_key": "k"}
     with ThreadPoolExecutor(1) as pool:
         work = partial(run, GOLDENS, *names, settings={"judge": judge})
         report = await asyncio.get_running_loop().run_in_executor(pool, work)
@@ -225,6 +232,25 @@ async def test_a_scenario_is_played_and_judged_by_the_model() -> None:
         (Verdict.FAILED, "meets Polite"),
     ]
     assert result.whole[-1].difference == ("rude",)
+    assert result.verdict is Verdict.FAILED
+
+
+async def test_gemini_plays_and_judges_a_scenario_too() -> None:
+    async with service() as model:
+        answers = ["Where is parcel number 4711?", "<done>", "YES.", "YES", "YES"]
+        report = await run_judged(model, answers, "^Scenario$", provider="gemini")
+        assert "Find out when parcel 4711 comes." in json.dumps(model.requests[0].body)
+    [result] = report.results
+    assert result.turns[1].called == ('find_parcel(number="4711")',)
+    assert result.verdict is Verdict.PASSED
+
+
+async def test_a_scenario_whose_user_never_ends_has_its_turns_and_no_more() -> None:
+    async with service() as model:
+        answers = ["Where is parcel number 4711?"] * 4 + ["NO", "NO", "NO"]
+        report = await run_judged(model, answers, "^Scenario$")
+    [result] = report.results
+    assert len(result.turns) == 5
     assert result.verdict is Verdict.FAILED
 
 
