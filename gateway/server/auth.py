@@ -139,6 +139,13 @@ def check_exposure(settings: Settings) -> None:
             where="auth.client_cert_names",
             hint="set auth.client_cert_header and auth.trusted_proxies as well",
         )
+    if not all(name.strip() for name in auth.client_cert_names):
+        raise ConfigError(
+            "config.client_cert",
+            "a name is blank, which callers without a certificate have as well",
+            where="auth.client_cert_names",
+            hint="leave it out",
+        )
     if not is_loopback(server.host) and not closed and not (auth.none and auth.allow_open):
         raise ConfigError(
             "config.open_server",

@@ -279,6 +279,7 @@ def test_a_certificate_that_a_trusted_proxy_has_verified_opens() -> None:
     [
         ({"client_cert_names": ["a"]}, "config.client_cert"),
         ({"client_cert_names": ["a"], "client_cert_header": "X-C"}, "config.client_cert"),
+        ({**MTLS, "client_cert_names": ["pbx-1", " "]}, "config.client_cert"),
         ({"trusted_proxies": ["nowhere"]}, "config.proxies"),
     ],
 )
