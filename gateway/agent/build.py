@@ -15,6 +15,7 @@ from gateway.agent.runner import CodeRunner
 from gateway.agent.tools.access import Access
 from gateway.agent.tools.catalog import Catalog
 from gateway.agent.tools.mocks import MockConfig, read_mocks
+from gateway.agent.tools.requests import give_module
 from gateway.config import Settings
 
 log = structlog.get_logger()
@@ -24,6 +25,7 @@ def build_engine(
     app: App, settings: Settings, runner: CodeRunner, mocks: MockConfig | None = None
 ) -> Engine:
     """What all sessions share. Raises AppError (code, tools, guardrails, rules, model, mocks)."""
+    give_module()
     catalog = Catalog(app, settings.tools)
     guards = Guards(app)
     routes = Routes(app)

@@ -109,3 +109,25 @@ def test_what_is_defined_in_any_way_counts_as_defined(code: str) -> None:
 def test_what_nothing_defines_has_the_line_of_its_first_use() -> None:
     code = "def t():\n  return a.b\nx = a + len(c) + json.d"
     assert undefined(ast.parse(code)) == {"a": 2, "c": 3}
+
+
+IMPORTS = """
+import ces_requests
+import ces_requests as http
+from ces_requests import post
+
+def before_model_callback(callback_context, llm_request):
+    answers = [
+        ces_requests.get("http://127.0.0.1:9/"),
+        http.request("PUT", url="http://127.0.0.1:9/"),
+        post(url="http://127.0.0.1:9/", json={}),
+    ]
+    return LlmResponse.from_parts([Part.from_text(str([a.status_code for a in answers]))])
+"""
+
+
+async def test_what_the_platform_gives_may_be_imported_as_well(tmp_path: Path) -> None:
+    files = {"cb.py": IMPORTS}
+    agents = {"Main": {"beforeModelCallbacks": [{"pythonCode": "cb.py"}]}}
+    async with talk(make_app(tmp_path, agents=agents, files=files)) as client:
+        assert texts(await client.say("hello")) == ["[0, 0, 0]"]

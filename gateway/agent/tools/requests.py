@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
+from types import ModuleType
 from typing import Any
 
 import requests
@@ -150,3 +152,13 @@ class CesRequests:
     def options(self, url: str, **options: Any) -> CesResponse:
         """OPTIONS."""
         return fetch("OPTIONS", url, **options)
+
+
+def give_module() -> None:
+    """Let app code of this process `import ces_requests`, too, as its authors may write."""
+    module = ModuleType("ces_requests", CesRequests.__doc__)
+    http = CesRequests()
+    for name in vars(CesRequests):
+        if not name.startswith("_"):
+            setattr(module, name, getattr(http, name))
+    sys.modules[module.__name__] = module

@@ -242,12 +242,13 @@ def _imports(problems: Problems, module: _Module) -> None:
             f"uses without importing: {', '.join(sorted(missing))}",
             "Import them (typing, json, re); only the platform's own types are given.",
         )
-    for node in module.tree.body:
-        names: list[str] = []
+    for node in _unguarded(module.tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             names = [node.module or "." * node.level]
+        else:
+            continue
         for name in names:
             top = name.split(".")[0]
             if top not in sys.stdlib_module_names and top not in PLATFORM_MODULES:
@@ -259,6 +260,15 @@ def _imports(problems: Problems, module: _Module) -> None:
                     "Use the standard library, pydantic, numpy or protobuf; each file stands "
                     "alone, and the platform's types need no import.",
                 )
+
+
+def _unguarded(tree: ast.Module) -> Iterator[ast.AST]:
+    """All nodes outside `try` and `if`: who guards an import has a way to go on without it."""
+    left: list[ast.AST] = [tree]
+    while left:
+        node = left.pop()
+        yield node
+        left += (n for n in ast.iter_child_nodes(node) if not isinstance(n, ast.Try | ast.If))
 
 
 def _undefined(problems: Problems, module: _Module) -> None:

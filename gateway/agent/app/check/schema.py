@@ -106,5 +106,5 @@ SCHEMA_TYPES = frozenset(["STRING", "INTEGER", "NUMBER", "BOOLEAN", "OBJECT", "A
 PREDEFINED_VARIABLES = frozenset({"current_date", "current_time", "current_datetime"})
 """Variables that the platform declares itself."""
 
-PLATFORM_MODULES = frozenset({"pydantic", "numpy", "google", "requests", "ces_requests"})
+PLATFORM_MODULES = frozenset({"pydantic", "numpy", "google", "requests", "ces_requests", "orjson"})
 """What app code may import beside the standard library."""

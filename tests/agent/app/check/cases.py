@@ -331,6 +331,7 @@ CODE = [
     Case(Code.UNDEFINED_NAME, f"{CALLBACK}:3", callback("    tme.sleep(1)\n"), WARNING, "tme"),
     Case(Code.MODULE, f"{CALLBACK}:3", callback("from gecx.types import Part\n")),
     Case(Code.MODULE, f"{CALLBACK}:3", callback("from .other import x\n")),
+    Case(Code.MODULE, f"{CALLBACK}:3", callback("    import pandas as pd\n    pd.x()\n")),
     Case(
         Code.PAYLOAD_KEY,
         f"{CALLBACK}:3",

@@ -137,6 +137,9 @@ def test_one_file_of_code_that_many_use_is_reported_once(tmp_path: Path) -> None
         callback("    print([y for y in (1,)], Optional_, Part)\nOptional_ = 1\n"),
         callback("    match 1:\n        case {**rest}:\n            print(rest)\n"),
         callback("    try:\n        extra\n    except NameError:\n        pass\n"),
+        callback("    import orjson, ces_requests\n    ces_requests.get(orjson.dumps(1))\n"),
+        callback("    try:\n        import pandas\n    except ImportError:\n        pass\n"),
+        callback("import typing\nif typing.TYPE_CHECKING:\n    from gecx.types import Tool\n"),
         {"agents/Main/cb.py": f"from math import *\n{GOOD['agents/Main/cb.py']}    sin(1)\n"},
     ],
 )
