@@ -98,7 +98,10 @@ async def test_what_app_code_forks_goes_with_its_process(how: str, end: str) -> 
             child = int(forked[1])
             assert _alive(child)
             assert _connections(pid)
-            assert not _connections(child)
+            # The fork lets go as its first act, which the answer may be ahead of.
+            async with asyncio.timeout(ANSWER_S):
+                while _connections(child):
+                    await asyncio.sleep(0.01)
             assert await ask(bad, "hello") == "Still here."
             if end == "killed":
                 os.kill(pid, signal.SIGKILL)
