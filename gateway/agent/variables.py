@@ -12,6 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+
 from gateway.agent.app.models import App
 
 _STATIC = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
@@ -73,8 +75,8 @@ def _of_text(value: str, kind: str) -> Any:
 def _of_json(text: str, wanted: type) -> Any:
     """The JSON of a text where that is of the wanted type, else None."""
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
+        data = orjson.loads(text)
+    except orjson.JSONDecodeError:
         return None
     return data if isinstance(data, wanted) else None
 

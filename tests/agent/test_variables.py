@@ -64,6 +64,7 @@ def test_updates_are_for_declared_names_in_their_types(tmp_path: Path) -> None:
         ({"person": "{}", "cities": "[]"}, {"person": {}, "cities": []}),
         ({"person": "Cid"}, {"person": "Cid"}),
         ({"person": "[1]"}, {"person": "[1]"}),
+        ({"person": '{"age": NaN}'}, {"person": '{"age": NaN}'}),
         ({"cities": "[" * 100_000}, {"cities": ["[" * 100_000]}),
     ],
 )
