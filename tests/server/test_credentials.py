@@ -54,7 +54,7 @@ def test_the_whole_is_not(name: str) -> None:
     check({name: WHOLE[name]})
 
 
-@pytest.mark.parametrize("name", WHOLE.keys() - {"asterisk", "sinch", "vonage"})
+@pytest.mark.parametrize("name", sorted(WHOLE.keys() - {"asterisk", "sinch", "vonage"}))
 def test_a_page_to_go_on_at_needs_rest(name: str) -> None:
     onward: dict[str, object] = {"continue_url": "https://flows.example.com/next"}
     with pytest.raises(ConfigError, match="continue_url") as caught:
