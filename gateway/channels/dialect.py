@@ -1,10 +1,10 @@
 """A dialect's entry in the registry: where it is met, what opens it, and how it is spoken to.
 
 One file makes a dialect: its codec, its `CAPABILITIES`, its proof, its webhook answer, its REST
-words, and at the end `DIALECT = Dialect(…)`. The registry (`gateway.channels.dialects`) names it,
-and `PlatformsSettings` has its section; server and session read the entry and know no names. The
-far side, which callers speak, is written apart from it (`gateway.simulate.platforms`). All of it is
-pure: requests are values that others send.
+words, and at the end `DIALECT = Dialect(…)`. One line registers it: its section in
+`PlatformsSettings`, by the module's name (`gateway.channels.dialects`). Server and session read the
+entry and know no names. The far side, which callers speak, is a file apart from it
+(`gateway.simulate.platforms`). All of it is pure: requests are values that others send.
 """
 
 from __future__ import annotations

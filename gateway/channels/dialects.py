@@ -3,54 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, Final
 
-from gateway.channels import (
-    asterisk,
-    audio_fork,
-    audio_stream,
-    audiocodes,
-    bandwidth,
-    ces,
-    exotel,
-    genesys,
-    infobip,
-    jambonz,
-    plivo,
-    raw,
-    signalwire,
-    sinch,
-    telnyx,
-    twilio,
-    vonage,
-)
 from gateway.channels.base import Channel
 from gateway.channels.dialect import Dialect, Opening, Request
 from gateway.errors import ConfigError
 from gateway.platform_settings import PlatformsSettings
 
 DIALECTS: Final[Mapping[str, Dialect[Any]]] = {
-    entry.name: entry
-    for entry in (
-        ces.DIALECT,
-        twilio.DIALECT,
-        asterisk.DIALECT,
-        jambonz.DIALECT,
-        audio_fork.DIALECT,
-        audio_stream.DIALECT,
-        raw.DIALECT,
-        genesys.DIALECT,
-        vonage.DIALECT,
-        telnyx.DIALECT,
-        signalwire.DIALECT,
-        plivo.DIALECT,
-        exotel.DIALECT,
-        bandwidth.DIALECT,
-        sinch.DIALECT,
-        infobip.DIALECT,
-        audiocodes.DIALECT,
-    )
+    name: import_module(f"gateway.channels.{name}").DIALECT
+    for name in PlatformsSettings.model_fields
 }
+"""Every dialect has a section of settings, by its module's name: that line registers it."""
 
 
 def dialect(name: str) -> Dialect[Any]:

@@ -13,9 +13,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from gateway.channels.dialects import DIALECTS
 from gateway.notice_settings import NoticeSettings
 from gateway.notices import Notices
+from gateway.simulate.platforms import CHANNELS
 from tests.platforms.calling import calling, identity, serving
 from tests.platforms.rest_server import Asked, RestServer, rest_server
 from tests.server.echo import until
@@ -82,7 +82,7 @@ TABLE = {
 
 
 def test_the_table_has_every_dialect() -> None:
-    assert TABLE.keys() == DIALECTS.keys()
+    assert TABLE.keys() == set(CHANNELS)
 
 
 def spelled_out(asked: list[Asked]) -> str:

@@ -13,6 +13,7 @@ from websockets.exceptions import InvalidStatus
 
 from gateway.channels.dialects import DIALECTS
 from gateway.errors import AdmissionError
+from gateway.simulate.platforms import CHANNELS
 from gateway.simulate.platforms.access import Access, Endpoint
 from tests.platforms.calling import dial, found, identity, serving
 from tests.platforms.live import Live
@@ -33,7 +34,7 @@ NEVER = ("ces", "asterisk", "infobip", "audiocodes")
 
 
 def test_every_dialect_has_its_place() -> None:
-    assert sorted((*BY_WEBHOOK, *BY_UPGRADE, *AT_START, *NEVER)) == sorted(DIALECTS)
+    assert sorted((*BY_WEBHOOK, *BY_UPGRADE, *AT_START, *NEVER)) == sorted(CHANNELS)
 
 
 async def endpoint_of(running: Live, dialect: str, name: str) -> Endpoint:
@@ -106,7 +107,7 @@ async def test_an_account_that_only_the_start_names_is_refused_there(dialect: st
 
 
 @pytest.mark.parametrize("limit", ["max_calls", "max_calls_per_source"])
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", CHANNELS)
 async def test_one_call_too_many_is_refused_before_the_upgrade(dialect: str, limit: str) -> None:
     async with serving(dialect, server={limit: 1}, **SETTINGS.get(dialect, {})) as running:
         first, second = [await endpoint_of(running, dialect, name) for name in "ab"]
@@ -123,7 +124,7 @@ async def test_one_call_too_many_is_refused_before_the_upgrade(dialect: str, lim
             pass
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", CHANNELS)
 async def test_who_breaks_a_limit_is_closed_alone(dialect: str) -> None:
     server = {"max_messages_per_s": 100}
     async with serving(dialect, server=server, **SETTINGS.get(dialect, {})) as running:

@@ -382,7 +382,7 @@ async def logged(frames: int) -> list[str]:
             running.agents[0].end()
             await words(client)
             await until(lambda: running.ends("c1"))
-    return [line["event"] for line in lines]
+    return sorted(line["event"] for line in lines)
 
 
 async def test_no_message_of_audio_is_a_line_in_the_log(with_probe: Callable[..., None]) -> None:

@@ -3,50 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Final
 
 from gateway.errors import ScenarioError
-from gateway.simulate.platforms import (
-    asterisk,
-    audio_fork,
-    audio_stream,
-    audiocodes,
-    bandwidth,
-    ces,
-    exotel,
-    genesys,
-    infobip,
-    jambonz,
-    plivo,
-    raw,
-    signalwire,
-    sinch,
-    telnyx,
-    twilio,
-    vonage,
-)
+from gateway.platform_settings import PlatformsSettings
 from gateway.simulate.platforms.access import Side
 from gateway.simulate.platforms.base import Identity, Platform
 
 _SIDES: Final[Mapping[str, Side]] = {
-    "ces": ces.SIDE,
-    "twilio": twilio.SIDE,
-    "asterisk": asterisk.SIDE,
-    "jambonz": jambonz.SIDE,
-    "audio_fork": audio_fork.SIDE,
-    "audio_stream": audio_stream.SIDE,
-    "raw": raw.SIDE,
-    "genesys": genesys.SIDE,
-    "vonage": vonage.SIDE,
-    "telnyx": telnyx.SIDE,
-    "signalwire": signalwire.SIDE,
-    "plivo": plivo.SIDE,
-    "exotel": exotel.SIDE,
-    "bandwidth": bandwidth.SIDE,
-    "sinch": sinch.SIDE,
-    "infobip": infobip.SIDE,
-    "audiocodes": audiocodes.SIDE,
+    name: import_module(f"{__name__}.{name}").SIDE
+    for name in PlatformsSettings.model_fields
+    if find_spec(f"{__name__}.{name}")
 }
+"""A module by the dialect's name is its platform's side; a dialect without one has no caller."""
 CHANNELS = tuple(_SIDES)
 
 

@@ -5,9 +5,20 @@ from __future__ import annotations
 import pytest
 
 from gateway.bidi import session_id
+from gateway.channels.dialects import DIALECTS
 from gateway.errors import ScenarioError
 from gateway.simulate.platforms import CHANNELS, call_id, platform
 from gateway.simulate.platforms.base import Identity
+
+SPOKEN = (
+    *("ces", "twilio", "asterisk", "jambonz", "audio_fork", "audio_stream", "raw", "genesys"),
+    *("vonage", "telnyx", "signalwire", "plivo", "exotel", "bandwidth", "sinch", "infobip"),
+    "audiocodes",
+)
+
+
+def test_callers_speak_all_of_these() -> None:
+    assert set(SPOKEN) <= set(CHANNELS) <= DIALECTS.keys()
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
