@@ -317,15 +317,15 @@ async def test_a_server_that_drips_is_given_up_all_the_same():
 
 
 async def test_closing_ends_a_fetch_that_waits():
-    reached = asyncio.Event()
+    reached, over = asyncio.Event(), asyncio.Event()
 
-    async def never(request: web.Request) -> web.Response:
+    async def late(request: web.Request) -> web.Response:
         reached.set()
-        await asyncio.Event().wait()
+        await over.wait()
         return web.Response()
 
     app = web.Application()
-    app.router.add_get("/a", never)
+    app.router.add_get("/a", late)
     async with http_server(app) as base:
         fetcher = source()
         waiting = asyncio.ensure_future(code_of(f"{base}/a", fetcher))
@@ -333,3 +333,4 @@ async def test_closing_ends_a_fetch_that_waits():
         fetcher.close()
         assert await waiting == "asset.unreachable"
         assert await code_of(f"{base}/a", fetcher) == "asset.unreachable"
+        over.set()

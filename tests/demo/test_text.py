@@ -152,7 +152,7 @@ async def test_a_known_account_number_is_not_asked_for(tmp_path: Path) -> None:
 async def test_the_call_is_logged_before_its_session_ends(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "gateway.agent.app")
+    caplog.set_level(logging.INFO, "app")
     async with talking(tmp_path) as (talk, _):
         turn = await talk.say("Goodbye.")
         assert "Thank you for calling" in turn.said

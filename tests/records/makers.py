@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import wave
 from collections.abc import Sequence
 from pathlib import Path
@@ -98,8 +99,11 @@ def wav(path: Path) -> tuple[int, NDArray[np.int16]]:
 
 def found(folder: Path, ending: str) -> list[Path]:
     """Delivered files, hidden ones and the spool left out."""
-    return sorted(
-        path
-        for path in folder.rglob(f"*{ending}")
-        if not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    )
+    paths: list[Path] = []
+    for here, folders, files in os.walk(folder):
+        # The spool changes while others go on: it is not entered.
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        paths += [
+            Path(here, name) for name in files if name.endswith(ending) and not name.startswith(".")
+        ]
+    return sorted(paths)

@@ -74,8 +74,8 @@ class Sink:
         self.given.append((utterance_id, "finished"))
         return []
 
-    def speech_failed(self, utterance_id: int, code: str, message: str, now: float) -> list[Action]:
-        self.given.append((utterance_id, code))
+    def speech_failed(self, utterance_id: int, error: SpeechError, now: float) -> list[Action]:
+        self.given.append((utterance_id, error.code))
         return []
 
 
