@@ -102,7 +102,8 @@ class Deltas:
             if isinstance(one, Mapping):
                 self._call(one, one.get("function"))
         self._call(delta, delta.get("function_call"))
-        return self._words.add(_text(delta.get("content")))
+        # A refusal stands in a field of its own; it is the model's words all the same.
+        return self._words.add(_text(delta.get("content")) or _text(delta.get("refusal")))
 
     def rest(self) -> str:
         """Words that were held back."""

@@ -13,6 +13,7 @@ from google.genai import errors, types
 
 from gateway import google_credentials
 from gateway.agent.models.base import Fragment, ModelStep
+from gateway.agent.models.gemini_wire import GeminiResponse
 from gateway.agent.models.messages import Names, conversation, instruction_of
 from gateway.agent.models.remote import (
     PAUSE_S,
@@ -69,7 +70,7 @@ class GeminiModel(RemoteModel):
 
     def _open(self) -> genai.Client:
         if self._client is None:
-            self._session = open_session()
+            self._session = open_session(GeminiResponse)
             self._client = _client(self.settings, self._account, self._session)
         return self._client
 

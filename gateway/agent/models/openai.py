@@ -34,6 +34,9 @@ from gateway.errors import AppError
 MAX_ERROR_BYTES = 64 << 10
 ERROR_S = 2.0
 """Time for the body of an error."""
+_CUT = frozenset(("length", "max_tokens", "model_length"))
+_FAILED = frozenset(("error", "abort", "network_error", "insufficient_system_resource"))
+"""What servers call an answer that they could not bring to its end."""
 _SECONDS = re.compile(r"\d+(?:\.\d+)?")
 
 
@@ -212,11 +215,11 @@ async def _answer(
     if rest.strip():
         yield Fragment(text=rest)
     reason = deltas.finish_reason
-    if reason == "length":
+    if reason in _CUT:
         raise ModelFailure("model.cut", "the answer was too long", model)
     if reason == "content_filter":
         raise ModelFailure("model.blocked", "the service held the answer back", model)
-    if not (reason or done):
+    if reason in _FAILED or not (reason or done):
         raise ModelFailure("model.broken", "the answer broke off", model, PAUSE_S)
     for asked in deltas.calls():
         part = Part.from_function_call(names.own(asked.name), asked.args)

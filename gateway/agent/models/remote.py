@@ -140,10 +140,14 @@ class RemoteModel(ABC):
                     yield part
 
 
-def open_session() -> aiohttp.ClientSession:
+def open_session(
+    response_class: type[aiohttp.ClientResponse] = aiohttp.ClientResponse,
+) -> aiohttp.ClientSession:
     """Connections to a service: as many as there are calls, without deadlines of their own."""
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=None)
+        connector=aiohttp.TCPConnector(limit=0),
+        timeout=aiohttp.ClientTimeout(total=None),
+        response_class=response_class,
     )
 
 

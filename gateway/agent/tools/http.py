@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import quote
 
 import requests
-from requests.adapters import HTTPAdapter
 
 from gateway.agent.tools.auth import Authenticator, Proof
 from gateway.agent.tools.openapi import (
@@ -21,6 +20,7 @@ from gateway.agent.tools.openapi import (
     context_fields,
     known_fields,
 )
+from gateway.agent.tools.punctual import PunctualAdapter, session_in_time
 from gateway.agent.tools.requests import CesResponse, fetch
 from gateway.agent.tools.session_context import SessionContext
 from gateway.agent.variables import text_of
@@ -67,11 +67,11 @@ class HttpBackend:
             )
         request = _Request(operation, args, context)
         proof = self.authenticator.prove(self.api.authentication, context, operation.server)
-        with requests.Session() as session:
+        with session_in_time() as session:
             # The operator's proxies hold; what lies in ~/.netrc is no proof of this app's.
             session.auth = _no_netrc
             if self.api.ca_certificates:
-                session.mount("https://", _TrustAdapter(self.api.ca_certificates))
+                session.mount("https://", PunctualAdapter(trusting(self.api.ca_certificates)))
             response = request.send(session, proof)
         return self._value(response)
 
@@ -95,18 +95,6 @@ class HttpBackend:
 
 def _no_netrc(request: requests.PreparedRequest) -> requests.PreparedRequest:
     return request
-
-
-class _TrustAdapter(HTTPAdapter):
-    """Trusts the tool's own certificates besides the system's."""
-
-    def __init__(self, certificates: tuple[bytes, ...]) -> None:
-        self._context = trusting(certificates)
-        super().__init__()
-
-    def init_poolmanager(self, *args: Any, **options: Any) -> None:
-        """Make the pool with our context."""
-        super().init_poolmanager(*args, ssl_context=self._context, **options)
 
 
 def trusting(certificates: tuple[bytes, ...]) -> ssl.SSLContext:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
 
@@ -13,6 +14,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.util import Timeout
 
 from gateway.agent.scope import current
+from gateway.agent.tools.punctual import session_in_time
 
 MAX_RESPONSE_BYTES = 10 << 20
 DEFAULT_TIMEOUT_S = 30.0
@@ -86,11 +88,11 @@ def fetch(
     limit_s = float(timeout) if isinstance(timeout, int | float) else DEFAULT_TIMEOUT_S
     deadline = time.monotonic() + seconds_left(limit_s)
     options.pop("stream", None)
-    request = requests.request if session is None else session.request
+    held = session_in_time() if session is None else nullcontext(session)
     try:
         # One bound for connecting and waiting together, not one for each.
         options["timeout"] = Timeout(total=_left(deadline))
-        with request(method, url, stream=True, **options) as response:
+        with held as asking, asking.request(method, url, stream=True, **options) as response:
             content = bytearray()
             # One reception at a time: a server that drips must not outlast the deadline.
             while chunk := response.raw.read1(_CHUNK_BYTES, decode_content=True):

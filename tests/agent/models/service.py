@@ -27,6 +27,8 @@ class Reply:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
+    raw: bytes = b""
+    """A body as it is, with `headers` that say what it is."""
     cut: bool = False
     """The connection breaks after the last event."""
 
@@ -62,6 +64,8 @@ class Service:
         if not self.replies:
             return web.json_response({"error": {"code": 418, "message": "?"}}, status=418)
         reply = self.replies.popleft()
+        if reply.raw:
+            return web.Response(body=reply.raw, status=reply.status, headers=reply.headers)
         if reply.body is not None:
             return web.json_response(reply.body, status=reply.status, headers=reply.headers)
         response = web.StreamResponse(

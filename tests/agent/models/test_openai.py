@@ -449,6 +449,9 @@ async def test_a_stream_that_breaks_after_words_is_not(server: Service) -> None:
     ("events", "code"),
     [
         ([said("Half a"), ended("length"), DONE], "model.cut"),
+        ([said("Half a"), ended("model_length"), DONE], "model.cut"),
+        ([said("Half a"), ended("error"), DONE], "model.broken"),
+        ([said("Half a"), ended("abort"), DONE], "model.broken"),
         ([ended("content_filter"), DONE], "model.blocked"),
         ([said("Half a")], "model.broken"),
         (["data: {nonsense\n\n"], "model.broken"),
@@ -456,11 +459,21 @@ async def test_a_stream_that_breaks_after_words_is_not(server: Service) -> None:
         ([{"error": {"code": 429, "message": "slow down"}}], "model.quota"),
         ([{"error": {"message": "out of memory"}}], "model.unavailable"),
     ],
-    ids=["long", "filter", "no end", "no JSON", "no object", "error status", "error"],
+    ids=[
+        *("long", "also long", "failed", "given up", "filter"),
+        *("no end", "no JSON", "no object", "error status", "error"),
+    ],
 )
 async def test_a_stream_that_ends_badly(server: Service, events: list[Any], code: str) -> None:
     server.answer(*events)
     assert (await _failure(server, attempts=1)).code == code
+
+
+async def test_a_refusal_is_said(server: Service) -> None:
+    words = [chunk({"refusal": text}) for text in ("I cannot help ", "with that.")]
+    server.answer(*words, ended(), DONE)
+    (part,) = await _ask(server)
+    assert part.text == "I cannot help with that."
 
 
 async def test_an_empty_answer_is_asked_for_again_and_then_fails(server: Service) -> None:

@@ -33,6 +33,12 @@ class _Handler(BaseHTTPRequestHandler):
                 while not self.release.wait(0.02):
                     self.wfile.write(b"x")
             return
+        if self.path.startswith("/slow-head"):
+            with contextlib.suppress(ConnectionError):
+                self.wfile.write(b"HTTP/1.1 200 OK\r\n")
+                while not self.release.wait(0.02):
+                    self.wfile.write(b"X-More: x\r\n")
+            return
         if self.path.startswith("/nowhere"):
             self.send_response(302)
             self.send_header("Location", "http://[::nowhere/")
@@ -109,6 +115,12 @@ def test_an_answer_that_drips_does_not_outlast_the_deadline(url: str) -> None:
     response = http.get(f"{url}/drip", timeout=0.2)
     assert response.status_code == 0
     assert "deadline" in response.reason
+
+
+def test_a_head_that_drips_does_not_outlast_the_deadline(url: str) -> None:
+    response = http.get(f"{url}/slow-head", timeout=0.2)
+    assert response.status_code == 0
+    assert "timed out" in response.reason
 
 
 def test_a_redirect_to_no_address_is_status_zero(url: str) -> None:
