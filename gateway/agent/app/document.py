@@ -20,6 +20,9 @@ from gateway.errors import AppError
 MAX_VALUES = 500_000
 """Values in one file, aliases counted as often as they are used."""
 
+MAX_REPEATED = 20_000
+"""Of these, the ones that aliases repeat."""
+
 MAX_DEPTH = 64
 """Levels of mappings and lists in one file."""
 
@@ -151,6 +154,8 @@ class Document:
     def _yaml(self) -> dict[str, Any]:
         self._lines = {}
         self._budget = MAX_VALUES
+        self._repeated = MAX_REPEATED
+        self._seen: set[int] = set()
         try:
             node = yaml.compose(self._text, _Loader)
             value = None if node is None else self._value(node, ())
@@ -179,6 +184,11 @@ class Document:
         self._budget -= 1
         if self._budget < 0:
             raise self._refused(node, f"more than {MAX_VALUES} values")
+        if id(node) in self._seen:
+            self._repeated -= 1
+            if self._repeated < 0:
+                raise self._refused(node, f"aliases repeat more than {MAX_REPEATED} values")
+        self._seen.add(id(node))
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):

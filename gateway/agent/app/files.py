@@ -16,6 +16,8 @@ from typing import Protocol
 from gateway.errors import AppError
 
 MAX_MEMBERS = 10_000
+MAX_NAME_BYTES = 255
+"""Of one file or folder, in UTF-8: no usual file system holds a longer one."""
 MAX_LOOK = 1_000
 """How much of a folder without an app file is looked at."""
 MAX_TOTAL_BYTES = 512 << 20
@@ -232,6 +234,13 @@ class ZipFiles:
                     where=where,
                     hint="Paths are relative, without '..': pack it with `app pack`.",
                 ) from None
+            if any(len(part.encode()) > MAX_NAME_BYTES for part in name.split("/")):
+                raise AppError(
+                    "app.zip_path",
+                    f"a name in the zip is longer than {MAX_NAME_BYTES} bytes",
+                    where=where,
+                    hint="No folder can hold it: shorten the name, and pack it again.",
+                )
             mode = info.external_attr >> 16
             if mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) and stat.S_IFMT(mode):
                 raise AppError("app.zip_link", "zip member is a link or device", where=where)

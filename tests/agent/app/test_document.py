@@ -142,7 +142,16 @@ def test_aliases_that_multiply_are_stopped(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(document, "MAX_VALUES", 1000)
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 8)}]" for n in range(1, 8)]
-    assert "more than" in _error("a.yaml", "\n".join(lines)).message
+    assert "more than 1000" in _error("a.yaml", "\n".join(lines)).message
+
+
+def test_aliases_may_repeat_some_values_and_not_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document, "MAX_REPEATED", 8)
+    text = "a: &a [1, 2, 3]\nb: *a\nc: {d: *a}\n"
+    assert Document("a.yaml", text).data == {"a": [1, 2, 3], "b": [1, 2, 3], "c": {"d": [1, 2, 3]}}
+    error = _error("a.yaml", f"{text}e: *a\n")
+    assert "repeat more than 8" in error.message
+    assert (error.where or "").startswith("a.yaml:")
 
 
 def test_yaml_is_written_for_people() -> None:

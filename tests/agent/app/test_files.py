@@ -103,6 +103,20 @@ def test_a_zip_that_leaves_its_folder_is_refused(tmp_path: Path) -> None:
         assert _code(_zip(tmp_path / "a.zip", {"app.yaml": b"", name: b"x"})) == "app.zip_path"
 
 
+def test_a_name_that_no_folder_can_hold_is_refused(tmp_path: Path) -> None:
+    for name, good in (
+        ("x" * 255, True),
+        ("é" * 127, True),
+        ("x" * 256, False),
+        ("é" * 128, False),
+    ):
+        path = _zip(tmp_path / "a.zip", {"app.yaml": b"", f"a/{name}/b": b"x"})
+        if good:
+            assert open_files(path).read(f"a/{name}/b") == b"x"
+        else:
+            assert _code(path) == "app.zip_path"
+
+
 def test_a_zip_with_a_link_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     with zipfile.ZipFile(path, "w") as archive:
