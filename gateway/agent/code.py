@@ -90,8 +90,8 @@ class AppCode:
             self.warnings.append(
                 AppWarning(
                     "app.import",
-                    source.where,
-                    f"uses without importing: {', '.join(sorted(missing))}",
+                    f"{source.where}:{min(missing.values())}",
+                    f"uses without importing: {', '.join(missing)}",
                 )
             )
         functions = {
@@ -113,10 +113,13 @@ class AppCode:
         return functions.get(name or next(iter(functions), ""))
 
 
-def taken_for_granted(tree: ast.Module) -> set[str]:
-    """Names that a source uses without importing them and that are given to it nevertheless."""
+def taken_for_granted(tree: ast.Module) -> dict[str, int]:
+    """Names that a source uses without importing them and that are given to it nevertheless.
+
+    With the line of their first use.
+    """
     used, defined = _names(tree)
-    return (used.keys() & FALLBACKS.keys()) - defined
+    return {name: used[name] for name in sorted((used.keys() & FALLBACKS.keys()) - defined)}
 
 
 def undefined(tree: ast.Module) -> dict[str, int]:

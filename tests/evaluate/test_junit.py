@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from xml.etree import ElementTree
 
 import junitparser
 from rich.console import Console
@@ -57,6 +58,30 @@ def test_junit_is_read_by_others(tmp_path: Path) -> None:
     ]
     assert [case.result[0].message for case in (away, unsure)] == ["no model", "no judge"]
     assert away.is_skipped
+
+
+ATTRIBUTES = {
+    "testsuites": {"name", "time", "tests", "failures", "disabled", "errors"},
+    "testsuite": {
+        *("name", "tests", "failures", "errors", "time", "disabled", "skipped", "timestamp"),
+        *("hostname", "id", "package", "file", "log", "url", "version"),
+    },
+    "testcase": {"name", "classname", "time", "status", "assertions", "class", "file", "line"},
+    "failure": {"type", "message"},
+    "skipped": {"type", "message"},
+}
+"""What Jenkins' schema of JUnit reports allows, by element; `name` and `tests` it wants."""
+
+
+def test_junit_keeps_to_the_strictest_schema() -> None:
+    root = ElementTree.fromstring(to_junit(REPORT))
+    for element in root.iter():
+        assert element.attrib.keys() <= ATTRIBUTES[element.tag]
+    assert [child.tag for child in root] == ["testsuite"]
+    for suite in root:
+        assert {"name", "tests"} <= suite.attrib.keys()
+        assert {case.tag for case in suite} == {"testcase"}
+        assert all({"name", "classname"} <= case.attrib.keys() for case in suite)
 
 
 def test_the_table_shows_differences_under_what_failed() -> None:

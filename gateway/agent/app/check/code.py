@@ -238,8 +238,8 @@ def _imports(problems: Problems, module: _Module) -> None:
         problems.warn(
             Code.IMPORT,
             module.text.file,
-            None,
-            f"uses without importing: {', '.join(sorted(missing))}",
+            module.text.line_of(min(missing.values())),
+            f"uses without importing: {', '.join(missing)}",
             "Import them (typing, json, re); only the platform's own types are given.",
         )
     for node in _unguarded(module.tree):

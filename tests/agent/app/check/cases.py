@@ -327,7 +327,7 @@ CODE = [
     Case(Code.TOOL_KWARGS, f"{TOOL_CODE}:2", _tool("name: str, **more")),
     Case(Code.TOOL_NONE_DEFAULT, f"{TOOL_CODE}:2", _tool("name: str = None")),
     Case(Code.TOOL_NONE_DEFAULT, f"{TOOL_CODE}:2", _tool("*, name: str = None")),
-    Case(Code.IMPORT, CALLBACK, callback("    json.dumps(1)\n"), WARNING, "json"),
+    Case(Code.IMPORT, f"{CALLBACK}:3", callback("    json.dumps(1)\n"), WARNING, "json"),
     Case(Code.UNDEFINED_NAME, f"{CALLBACK}:3", callback("    tme.sleep(1)\n"), WARNING, "tme"),
     Case(Code.MODULE, f"{CALLBACK}:3", callback("from gecx.types import Part\n")),
     Case(Code.MODULE, f"{CALLBACK}:3", callback("from .other import x\n")),
