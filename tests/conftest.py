@@ -52,6 +52,14 @@ def _threads() -> set[threading.Thread]:
     return {t for t in threading.enumerate() if t.is_alive() and not isinstance(t, made_up)}
 
 
+@pytest.fixture(autouse=True, scope="module")
+def spare_what_stays() -> Iterator[None]:
+    """Likewise what a file's tests have imported and leave in caches."""
+    yield
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def logs_as_before() -> Iterator[None]:
     """Commands that run in a test's process set up logs; their standard error is closed later."""
