@@ -26,7 +26,7 @@ RING_2 = {
     *{"speech", "assets", "runtime", "records", "notices", "platforms", "services", "session"},
     "ticker",
 }
-RING_3 = {"server", "simulate", "load", "console", "cli", "demo", "evaluate"}
+RING_3 = {"server", "simulate", "load", "cli", "demo", "evaluate"}
 IMPURE = {"asyncio", "socket", "threading", "time", "subprocess", "aiohttp", "websockets", "picows"}
 
 
