@@ -71,17 +71,23 @@ class HttpSource:
             for open_socket in self._open:
                 _shut(open_socket)
 
+    def _check_open(self, where: str, added: socket.socket | None = None) -> None:
+        """Raise AssetError once all is closed; else keep `added` as one to be ended then."""
+        with self._lock:
+            if self._closed:
+                raise AssetError("asset.unreachable", "the gateway is closing", where=where)
+            if added is not None:
+                self._open.add(added)
+
     def _get(self, url: str, deadline: Deadline) -> bytes | str:
         """The body, or where the server sends us instead."""
         where = deadline.where
         parts, host, port = self._parse(url, where)
         self._guard.check_host(host, where)
+        self._check_open(where)
         raw = self._connect(host, port, deadline)
         try:
-            with self._lock:
-                self._open.add(raw)
-                if self._closed:
-                    raise AssetError("asset.unreachable", "the gateway is closing", where=where)
+            self._check_open(where, raw)
             wire = raw
             if parts.scheme == "https":
                 raw.settimeout(deadline.remaining_s())
