@@ -14,6 +14,7 @@ import structlog
 from gateway.agent.app.models import CallbackKind, SourceCode
 from gateway.agent.conversation import Conversation
 from gateway.agent.platform import Content, Event, LlmRequest, LlmResponse, Part, Tool, ToolContext
+from gateway.agent.size import MAX_PARTS, TooLarge
 from gateway.errors import GatewayError
 
 log = structlog.get_logger()
@@ -93,6 +94,9 @@ def _place(error: BaseException) -> str:
 
 
 def _parts(content: Content) -> Content:
+    """Raises TooLarge."""
+    if len(content.parts) > MAX_PARTS:
+        raise TooLarge("a response", MAX_PARTS, "parts")
     content.parts = [part for part in content.parts if isinstance(part, Part)]
     return content
 

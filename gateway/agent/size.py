@@ -12,6 +12,8 @@ from gateway.errors import RuntimeFailure
 
 MAX_CHARS = 4 << 20
 """For the answer of a tool, and whatever else becomes JSON."""
+MAX_PARTS = 1_000
+"""Of one response: each is a message to the client."""
 MAX_DEPTH = 300
 """JSON is not written deeper than this anyway."""
 _ITEM_CHARS = 4
@@ -21,10 +23,10 @@ _ITEM_CHARS = 4
 class TooLarge(RuntimeFailure):
     """App code gives away more than it may."""
 
-    def __init__(self, what: str, limit_chars: int) -> None:
+    def __init__(self, what: str, limit: int, unit: str = "characters") -> None:
         super().__init__(
             "runtime.too_large",
-            f"{what} has more than {limit_chars} characters",
+            f"{what} has more than {limit} {unit}",
             hint="give away what is needed of it",
         )
 

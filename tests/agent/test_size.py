@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.agent.calls import MAX_BATCH
 from gateway.agent.conversation import MAX_AT_ONCE
-from gateway.agent.size import MAX_CHARS, TooLarge, check_size
+from gateway.agent.size import MAX_CHARS, MAX_PARTS, TooLarge, check_size
 from gateway.agent.turn import MAX_PAYLOAD_CHARS, MAX_TEXT_CHARS, clean_json
 from gateway.config import CallSettings
 from tests.agent.made import make_app, python_tool
@@ -102,13 +102,20 @@ def before_model_callback(callback_context, llm_request):
     text = " ".join(part.text or "" for part in callback_context.get_last_user_input())
     if text == "text":
         return LlmResponse.from_parts([Part.from_text("word " * TEXT)])
+    if text == "parts":
+        return LlmResponse.from_parts([Part.from_text("word ")] * PARTS)
     if text == "payload":
         return LlmResponse.from_parts([Part.from_json('{"a": "' + "x" * PAYLOAD + '"}')])
     if text == "calls" and not callback_context.state.get("asked"):
         callback_context.state["asked"] = True
         call = Part.from_function_call
         return LlmResponse.from_parts([call("count", {"number": n}) for n in range(CALLS)])
-""".replace("TEXT", str(MAX_TEXT_CHARS)).replace("PAYLOAD", str(MAX_PAYLOAD_CHARS))
+"""
+CALLBACK = (
+    CALLBACK.replace("TEXT", str(MAX_TEXT_CHARS))
+    .replace("PAYLOAD", str(MAX_PAYLOAD_CHARS))
+    .replace("PARTS", str(MAX_PARTS + 1))
+)
 COUNT = """
 import threading, time
 here, most, lock = set(), [0], threading.Lock()
@@ -137,7 +144,7 @@ def _bold_app(folder: Path, calls: int = 0) -> Path:
     return make_app(folder, script=script, agents={"Main": agent}, files=files)
 
 
-@pytest.mark.parametrize("what", ["text", "payload"])
+@pytest.mark.parametrize("what", ["text", "payload", "parts"])
 async def test_for_what_is_too_large_the_caller_hears_the_fallback_and_the_session_goes_on(
     tmp_path: Path, what: str
 ) -> None:
