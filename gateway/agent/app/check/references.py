@@ -145,7 +145,8 @@ _CALL_KEYS = frozenset({"toolCall", "expectedToolCall", "toolResponse", "mockToo
 def _expected(tree: Tree, evaluation: Object) -> None:
     """Tools and agents that an evaluation waits for: a name that nothing bears never comes."""
     agent = _Checker(tree, "agents", "agent", severity=Severity.WARNING)
-    tools = SYSTEM_TOOLS | {str(item.get("name")) for item in tree.tools}
+    names = {item.get("name") for item in tree.tools}
+    tools = SYSTEM_TOOLS | {name for name in names if isinstance(name, str)}
     tool = _Checker(tree, "tools", "tool", tools, Severity.WARNING)
     for place, value in evaluation.walk():
         key = to_camel(place[-1]) if isinstance(place[-1], str) else ""

@@ -83,6 +83,13 @@ def test_a_wrong_name_is_answered_with_the_nearest(tmp_path: Path) -> None:
     assert "'look_up'" in problem.hint
 
 
+def test_a_wrong_name_in_an_evaluation_is_answered_with_what_there_is(tmp_path: Path) -> None:
+    expected = "{golden: {turns: [{steps: [{expectation: {toolCall: {tool: zzz}}}]}]}}"
+    (problem,) = problems(tmp_path, {"evaluations/b/b.yaml": expected})
+    assert "'look_up'" in problem.hint
+    assert "None" not in problem.hint
+
+
 def test_code_and_texts_inside_objects_have_their_lines(tmp_path: Path) -> None:
     block = "displayName: Main\ninstruction: |\n  one\n  {@TOOL: none}\n"
     inline = 'displayName: Main\n\ninstruction: "one\\n\\n{@TOOL: none}"\n'
