@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from gateway.agent.app.check.calls import check_calls
 from gateway.agent.app.check.instructions import declared_variables
+from gateway.agent.app.check.members import check_members
 from gateway.agent.app.check.payloads import check_payloads
 from gateway.agent.app.check.problem import Code, Problems
 from gateway.agent.app.check.schema import PLATFORM_MODULES
@@ -76,6 +77,7 @@ def check_code(tree: Tree) -> None:
         _imports(tree.problems, module)
         _undefined(tree.problems, module)
         check_calls(tree, item, module.text, module.tree, variables)
+        check_members(tree, module.text, module.tree)
         check_payloads(tree, module.text, module.tree)
 
 

@@ -59,6 +59,7 @@ class Code(StrEnum):
     TOOL_NONE_DEFAULT = "app.tool_none_default"
     IMPORT = "app.import"
     UNDEFINED_NAME = "app.undefined_name"
+    UNKNOWN_MEMBER = "app.unknown_member"
     MODULE = "app.module"
     PAYLOAD_KEY = "app.payload_key"
     PAYLOAD_VALUE = "app.payload_value"
