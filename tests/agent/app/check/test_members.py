@@ -24,15 +24,10 @@ def found(folder: Path, body: str, head: str = HEAD) -> list[str]:
         ("callback_context.save_artifact('x')", "CallbackContext has no 'save_artifact'"),
         ("return LlmResponse.from_part([])", "Did you mean 'from_parts'?"),
         ("llm_request.zzz", "It has config, contents, model."),
-        ("return Content().part", "Content"),
     ],
 )
 def test_what_does_not_exist_is_told_with_what_does(tmp_path: Path, body: str, says: str) -> None:
-    told = found(tmp_path, body)
-    if "()" in body:
-        assert told == [], "what a call gives is not known"
-    else:
-        assert says in told[0]
+    assert says in found(tmp_path, body)[0]
 
 
 @pytest.mark.parametrize(
@@ -47,6 +42,7 @@ def test_what_does_not_exist_is_told_with_what_does(tmp_path: Path, body: str, s
         "from somewhere import Content"
         if False
         else "import collections as Content\nContent.deque",
+        "return Content().part",
         "llm_request.model_dump()",
         "def helper(context): return context.whatever",
         "for Event in (1, 2): Event.real",
