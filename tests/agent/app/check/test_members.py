@@ -39,9 +39,7 @@ def test_what_does_not_exist_is_told_with_what_does(tmp_path: Path, body: str, s
         "callback_context = 5\ncallback_context.bit_length()",
         "callback_context.own = 5\ncallback_context.own",
         "class Part:\n    mine = 1\nPart.mine",
-        "from somewhere import Content"
-        if False
-        else "import collections as Content\nContent.deque",
+        "import collections as Content\nContent.deque",
         "return Content().part",
         "llm_request.model_dump()",
         "def helper(context): return context.whatever",
