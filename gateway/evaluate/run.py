@@ -15,6 +15,7 @@ from gateway.agent.app.evaluations import Evaluation, EvaluationSettings, Method
 from gateway.agent.app.read import read_app
 from gateway.agent.models.base import Model
 from gateway.agent.models.choose import provider_of
+from gateway.channels.dialects import dialect
 from gateway.config import Settings
 from gateway.errors import AppError, RuntimeFailure
 from gateway.evaluate import text_run, voice_run
@@ -175,7 +176,10 @@ class _Run:
     def _refusal(self) -> str:
         golden, in_text = self._evaluation.golden, self._options.channel == TEXT
         if golden is not None:
-            return text_run.refusal(golden) if in_text else voice_run.refusal(golden)
+            if in_text:
+                return text_run.refusal(golden)
+            keys = dialect(self._options.channel).capabilities.dtmf_in
+            return voice_run.refusal(golden, keys)
         if not in_text:
             return "scenarios are run in text only"
         return "" if self._judge is not None else NO_MODEL

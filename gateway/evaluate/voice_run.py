@@ -46,13 +46,17 @@ def folder_name(name: str) -> str:
     return _ODD.sub("_", name).strip("_") or "evaluation"
 
 
-def refusal(golden: Golden) -> str:
-    """Why a golden cannot be a phone call; empty where it can."""
+def refusal(golden: Golden, keys: bool = True) -> str:
+    """Why a golden cannot be a phone call; empty where it can. `keys`: they come by the dialect."""
     for index, turn in enumerate(golden.turns):
         for step in turn.steps:
             if isinstance(step, Injected):
                 return "a caller cannot move the conversation to another agent"
-            if isinstance(step, UserInput) and (problem := _impossible(step, index == 0)):
+            if not isinstance(step, UserInput):
+                continue
+            if not keys and any(isinstance(act, Dtmf) for act in _act(step, 0.0, False)):
+                return "no keys come by this dialect"
+            if problem := _impossible(step, index == 0):
                 return problem
     return ""
 

@@ -165,6 +165,11 @@ def test_what_a_caller_cannot_do_is_not_run() -> None:
     }
 
 
+def test_keys_are_not_pressed_where_none_come() -> None:
+    report = run(demo.APP_PATH, "keypad", channel="sinch")
+    assert [result.reason for result in report.results] == ["no keys come by this dialect"]
+
+
 def test_mocks_variables_and_a_hang_up_reach_a_call() -> None:
     report = run(GOLDENS, "mock", "variables", "hang-up", channel="ces", as_text=True)
     assert set(verdicts(report).values()) == {Verdict.PASSED}, report.to_json()
