@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from gateway.config import CREDENTIALS_VARIABLE
 from tests.google_accounts import google_accounts, impersonating, pooled, user, written
-from tests.runtime.ces_service import ces_service
+from tests.runtime.ces_service import WAIT_S, ces_service
 from tests.runtime.test_google import refusal, runtime, session
 
 
@@ -50,6 +51,19 @@ async def test_no_token_at_all(tmp_path: Path) -> None:
         failure = await refusal(service)
     assert failure.code == "runtime.credentials"
     assert not service.upgrades
+
+
+async def test_that_there_is_no_token_stands_in_the_log_before_the_first_call(
+    tmp_path: Path,
+) -> None:
+    async with ces_service(tmp_path) as service:
+        service.tokens = [(400, {"error": "invalid_grant"})] * 4
+        with capture_logs() as lines:
+            async with runtime(service), asyncio.timeout(WAIT_S):
+                while not lines:
+                    await asyncio.sleep(0.01)
+    assert lines[0]["event"] == "runtime.credentials"
+    assert lines[0]["hint"]
 
 
 # ---- whose
