@@ -8,7 +8,7 @@ import pytest
 
 from gateway.agent.runner import ThreadRunner
 from gateway.agent.store import SessionStore
-from tests.agent.talk import Talk, talk, texts
+from tests.agent.talk import WAIT_S, Talk, talk, texts
 
 INTERRUPTED = "<context>agent speaking was interrupted. user only heard 'Think'</context>"
 
@@ -185,6 +185,18 @@ async def test_a_second_connection_takes_the_session_over() -> None:
             await second.send(text="hello")
             assert (await second.receive())["sessionOutput"]["turnIndex"] == 2
     await store.aclose()
+
+
+async def test_a_client_that_does_not_read_loses_its_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gateway.agent.link.QUEUE_SIZE", 2)
+    monkeypatch.setattr("gateway.agent.session.SEND_TIMEOUT_S", 0.05)
+    async with talk("tools") as client:
+        async with asyncio.timeout(WAIT_S):
+            while client.link.close_code is None:
+                await client.send(text="hello")
+        assert await client.closed() == (1008, "the client does not read")
 
 
 async def test_kept_sessions_are_bounded_and_forgotten_in_time() -> None:
