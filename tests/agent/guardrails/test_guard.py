@@ -77,6 +77,17 @@ async def test_banned_words_of_the_agent_never_reach_the_caller(tmp_path: Path) 
         assert texts(await client.say("reply")) == ["No fruit."]
 
 
+@pytest.mark.parametrize("whose", ["UserInput", "AgentResponse"])
+async def test_each_direction_has_its_own_banned_words(tmp_path: Path, whose: str) -> None:
+    banned = {"contentFilter": {f"bannedContentsIn{whose}": ["banana"]}}
+    async with talk(_app(tmp_path, _guard(action=SAY_NO, **banned))) as client:
+        by_user = texts(await client.say("a banana"))
+        by_agent = texts(await client.say("reply"))
+    no, yes = ["No fruit."], ["Buy a banana."]
+    expected = (no, yes) if whose == "UserInput" else (["Fine."], no)
+    assert (by_user, by_agent) == expected
+
+
 async def test_words_of_a_callback_are_filtered_too(tmp_path: Path) -> None:
     code = (
         "def before_model_callback(callback_context, llm_request):\n"
