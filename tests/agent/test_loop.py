@@ -138,12 +138,13 @@ async def test_an_unknown_tool_is_an_error_to_the_model() -> None:
 
 async def test_too_many_model_steps_end_the_turn_with_an_apology(tmp_path: Path) -> None:
     script = tmp_path / "script.yaml"
-    script.write_text("default: [{call: authentication}]\n")
+    script.write_text("default: [{say: Let me see.}, {call: authentication}]\n")
     settings = Settings.model_validate(
         {"model": {"script": str(script)}, "runtime": {"max_steps": 3}}
     )
     async with talk("transfer", settings) as client:
-        assert texts(await client.say("hello")) == [settings.call.fallback_message]
+        said = texts(await client.say("hello"))
+    assert said == ["Let me see."] * 3 + [settings.call.fallback_message]
 
 
 async def test_endless_transfers_end_the_turn_with_an_apology(tmp_path: Path) -> None:

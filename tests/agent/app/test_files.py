@@ -81,7 +81,8 @@ def test_links_that_lead_to_each_other_are_left_out(tmp_path: Path) -> None:
     assert files.paths() == ["app.yaml"]
     with pytest.raises(AppError) as caught:
         files.read("loop")
-    assert caught.value.code == "app.path"
+    # From Python 3.13 on such a link leads nowhere; before, it cannot be followed at all.
+    assert caught.value.code in ("app.path", "app.missing_file")
 
 
 def test_what_is_too_long_to_be_a_path_is_missing() -> None:
