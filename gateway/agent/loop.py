@@ -127,6 +127,8 @@ class _AgentRun:
             if self._budget <= 0:
                 log.error("agent.max_steps", session=self._conversation.identity.session)
                 await self._release()
+                # What was said on the way is no answer: the model was not done.
+                self._turn.broken_off = True
                 await apologise(self._conversation, self._turn)
                 return 0
             self._budget -= 1

@@ -74,7 +74,8 @@ async def test_a_failure_can_end_the_session_at_once(tmp_path: Path, escalate: b
         "endSessionConfig": {"escalateSession": escalate},
     }
     async with talk(_app(tmp_path, handling), SETTINGS) as client:
-        assert texts(await client.say("half")) == ["I look."]
+        said = texts(await client.say("half"))
+        assert said == ["I look.", SETTINGS.call.fallback_message]
         metadata = (await client.receive())["endSession"]["metadata"]
         assert metadata.get("session_escalated", False) is escalate
 
