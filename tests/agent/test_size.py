@@ -104,6 +104,9 @@ def before_model_callback(callback_context, llm_request):
         return LlmResponse.from_parts([Part.from_text("word " * TEXT)])
     if text == "parts":
         return LlmResponse.from_parts([Part.from_text("word ")] * PARTS)
+    if text == "arguments":
+        big = Part.from_function_call("phone", {"colour": "x" * PAYLOAD})
+        return LlmResponse.from_parts([big])
     if text == "payload":
         return LlmResponse.from_parts([Part.from_json('{"a": "' + "x" * PAYLOAD + '"}')])
     if text == "calls" and not callback_context.state.get("asked"):
@@ -135,16 +138,21 @@ def count(number: int):
 def _bold_app(folder: Path, calls: int = 0) -> Path:
     agent = {
         "instruction": "{{most}}",
-        "tools": ["count"],
+        "tools": ["count", "phone"],
         "beforeModelCallbacks": [{"pythonCode": "callback.py"}],
     }
     script = f"rules:{AGAIN}default: [{{say: '{{most}} {{done}}'}}]"
     callback = CALLBACK.replace("CALLS", str(calls))
-    files = {"callback.py": callback, **python_tool("count", COUNT)}
+    client = {"displayName": "phone", "clientFunction": {"name": "phone"}}
+    files = {
+        "callback.py": callback,
+        "tools/phone/phone.yaml": client,
+        **python_tool("count", COUNT),
+    }
     return make_app(folder, script=script, agents={"Main": agent}, files=files)
 
 
-@pytest.mark.parametrize("what", ["text", "payload", "parts"])
+@pytest.mark.parametrize("what", ["text", "payload", "parts", "arguments"])
 async def test_for_what_is_too_large_the_caller_hears_the_fallback_and_the_session_goes_on(
     tmp_path: Path, what: str
 ) -> None:
