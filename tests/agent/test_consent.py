@@ -143,6 +143,19 @@ async def test_an_unclear_answer_is_asked_about_again_and_then_counts_as_no(
         assert texts(await client.say(silence)) == ["Then not."]
 
 
+@pytest.mark.parametrize("attempts", [1, 3])
+async def test_the_question_is_asked_as_often_as_the_setting_says(
+    tmp_path: Path, attempts: int
+) -> None:
+    tools = {"consent": ["cancel_*"], "consent_attempts": attempts}
+    async with talk(_app(tmp_path), Settings.model_validate({"tools": tools})) as client:
+        await _asked(client)
+        for _ in range(attempts - 1):
+            (again,) = await client.say("how is the weather")
+            assert "customizedResponse" in again["payload"]
+        assert texts(await client.say("how is the weather")) == ["Then not."]
+
+
 async def test_a_callers_barge_in_into_the_question_is_an_answer(tmp_path: Path) -> None:
     async with talk(_app(tmp_path), SETTINGS) as client:
         await _asked(client)

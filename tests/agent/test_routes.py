@@ -116,27 +116,29 @@ async def test_a_rule_can_keep_the_model_from_handing_over(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("rule", "code"),
+    ("rule", "code", "says"),
     [
-        ({"childAgent": "Nobody"}, "app.transfer_rule"),
-        ({"childAgent": "Bills", "direction": "SIDEWAYS"}, "app.transfer_rule"),
-        ({"childAgent": "Bills"}, "app.transfer_rule"),
-        ({"childAgent": "Bills", "deterministicTransfer": {}}, "app.transfer_rule"),
+        ({"childAgent": "Nobody"}, "app.transfer_rule", "not an agent"),
+        ({"childAgent": "Bills", "direction": "SIDEWAYS"}, "app.transfer_rule", "'SIDEWAYS'"),
+        ({"childAgent": "Bills"}, "app.transfer_rule", ""),
+        ({"childAgent": "Bills", "deterministicTransfer": {}}, "app.transfer_rule", ""),
         (
             {
                 "childAgent": "Bills",
                 "deterministicTransfer": {"expressionCondition": {"expression": "a =="}},
             },
             "app.expression",
+            "",
         ),
     ],
 )
 def test_a_wrong_rule_is_told_with_its_place(
-    tmp_path: Path, rule: dict[str, Any], code: str
+    tmp_path: Path, rule: dict[str, Any], code: str, says: str
 ) -> None:
     with pytest.raises(AppError) as caught:
         Routes(made_app(tmp_path, agents=_with_rule(rule)))
     assert caught.value.code == code
+    assert says in caught.value.message
     assert str(caught.value.where).startswith("agents/Front/Front.yaml:transferRules[0]")
 
 

@@ -25,7 +25,7 @@ class Clock:
 
 async def test_a_webhook_with_a_wrong_signature_is_one_line(serve: Serve) -> None:
     over = {
-        "server": {"public_origin": "https://voice.example.com"},
+        "server.public_origin": "https://voice.example.com",
         "platforms": {"twilio": {"auth_tokens": [TOKEN]}},
     }
     gateway = await serve(over)

@@ -66,6 +66,35 @@ async def test_a_tool_runs_and_bad_arguments_are_mended_by_the_model(
     assert json.loads(third["messages"][-1]["content"]) == {"result": {"state": "order 7 is sent"}}
 
 
+async def test_a_policy_is_asked_about_the_last_words_of_whoever_said_them(
+    server: Service, tmp_path: Path
+) -> None:
+    server.answer(said("OK"), ended(), DONE)
+    server.answer(said("We are open."), ended(), DONE)
+    server.answer(said("OK"), ended(), DONE)
+    guard = {
+        "displayName": "Policy",
+        "enabled": True,
+        "llmPolicy": {"prompt": "No promises.", "policyScope": "USER_QUERY_AND_AGENT_RESPONSE"},
+    }
+    app = make_app(
+        tmp_path, app={"guardrails": ["Policy"]}, files={"guardrails/Policy/Policy.yaml": guard}
+    )
+    settings = Settings.model_validate({"model": chat_settings(server)})
+    async with talk(app, settings) as client:
+        assert texts(await client.say("are you open today?")) == ["We are open."]
+    of_user, _, of_agent = (seen.body["messages"] for seen in server.requests)
+    assert "the last words of the user" in of_user[0]["content"]
+    assert [(one["role"], one["content"]) for one in of_user[1:]] == [
+        ("user", "are you open today?")
+    ]
+    assert "the last words of the agent" in of_agent[0]["content"]
+    assert [(one["role"], one["content"]) for one in of_agent[1:3]] == [
+        ("user", "are you open today?"),
+        ("assistant", "We are open."),
+    ]
+
+
 async def test_the_first_sentence_is_out_while_the_model_still_thinks_of_the_second(
     server: Service, tmp_path: Path
 ) -> None:
