@@ -157,6 +157,30 @@ rules:
         ]
 
 
+async def test_an_agent_of_an_unknown_kind_is_not_handed_to(tmp_path: Path) -> None:
+    agents: dict[str, dict[str, Any]] = {
+        "Main": {"childAgents": ["Away", "Here"]},
+        "Away": {"declarativeAgent": {"configSource": {}}},
+        "Here": {"llmAgent": {}, "instruction": "Be kind."},
+    }
+    script = """
+rules:
+  - when: {tool: transfer_to_agent, result: error}
+    do: [{say: "{result.error}"}]
+  - when: {user: away}
+    do: [{transfer: Away}]
+  - agent: Here
+    do: [{say: "Here I am."}]
+  - when: {user: here}
+    do: [{transfer: Here}]
+"""
+    async with talk(make_app(tmp_path, script=script, agents=agents)) as client:
+        assert texts(await client.say("away")) == [
+            "the agent 'Away' is a declarativeAgent, which is not available here"
+        ]
+        assert texts(await client.say("here")) == ["Here I am."]
+
+
 async def test_a_root_agent_that_lives_in_dialogflow_answers_with_an_apology(
     tmp_path: Path,
 ) -> None:

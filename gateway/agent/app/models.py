@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from gateway.agent.app.files import AppFiles
+from gateway.bidi import snake
 from gateway.errors import AppError
 
 _DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*s?\s*")
@@ -284,6 +285,22 @@ class SourceCode:
     text: str
 
 
+def other_agent_kind(content: Mapping[str, Any]) -> str:
+    """The key that makes an agent one of a kind that this runtime does not know; empty: none."""
+    for key, value in content.items():
+        if (
+            isinstance(value, Mapping)
+            and snake(key).endswith("_agent")
+            and snake(key)
+            not in (
+                "llm_agent",
+                "remote_dialogflow_agent",
+            )
+        ):
+            return key
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Agent:
     """An agent with its texts and code at hand."""
@@ -305,9 +322,12 @@ class Agent:
     @property
     def problem(self) -> str:
         """Why this runtime cannot run the agent; empty where it can."""
-        if self.definition.remote_dialogflow_agent is None:
-            return ""
-        return f"the agent {self.display_name!r} lives in Dialogflow and is not available here"
+        if self.definition.remote_dialogflow_agent is not None:
+            return f"the agent {self.display_name!r} lives in Dialogflow and is not available here"
+        kind = other_agent_kind(self.definition.model_extra or {})
+        if kind:
+            return f"the agent {self.display_name!r} is a {kind}, which is not available here"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from gateway.agent.app.models import (
     Definition,
     ToolDefinition,
     duration_s,
+    other_agent_kind,
 )
 from gateway.bidi import get
 from gateway.errors import AppError
@@ -238,6 +239,14 @@ def _kinds(tree: Tree) -> None:
                 item.line("remoteDialogflowAgent"),
                 "an agent in Dialogflow is out of reach here; handing over to it is refused",
                 "Give the app an agent of its own for this, or run it in Google's cloud.",
+            )
+        elif kind := other_agent_kind(item.data):
+            tree.problems.warn(
+                Code.NOT_AVAILABLE,
+                item.file,
+                item.line(kind),
+                f"an agent that is a {kind} cannot be run here; handing over to it is refused",
+                "Give the app an agent with an instruction for this, or run it in Google's cloud.",
             )
     for folder, kinds, what in (
         ("tools", TOOL_KINDS, "tool"),
