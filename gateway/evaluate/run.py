@@ -178,8 +178,8 @@ class _Run:
         if golden is not None:
             if in_text:
                 return text_run.refusal(golden)
-            keys = dialect(self._options.channel).capabilities.dtmf_in
-            return voice_run.refusal(golden, keys)
+            able = dialect(self._options.channel).capabilities
+            return voice_run.refusal(golden, able.dtmf_in, client=able.agent_messages)
         if not in_text:
             return "scenarios are run in text only"
         return "" if self._judge is not None else NO_MODEL

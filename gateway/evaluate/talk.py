@@ -103,3 +103,8 @@ class Talk:
         link, self._link = self._link, None
         if link is not None:
             await link.aclose()
+
+
+def responses(given: UserInput) -> list[Mapping[str, Any]]:
+    """The tool responses that a user input holds."""
+    return list(given.value.get("toolResponses") or ()) if given.kind == "toolResponses" else []

@@ -12,7 +12,7 @@ from gateway.evaluate.compare import Scorer, judge_turn, unreached
 from gateway.evaluate.expected import expected_messages
 from gateway.evaluate.observed import USER, Observed
 from gateway.evaluate.result import TurnResult, Verdict
-from gateway.evaluate.talk import Talk
+from gateway.evaluate.talk import Talk, responses
 
 START = UserInput("event", {"event": {"event": bidi.SESSION_START}}, 0)
 
@@ -55,7 +55,7 @@ class GoldenRun:
         talk = self._talk
         if self._stable and turn is not self._turns[0]:
             await self._inject(turn)
-        talk.answers = [one for given in turn.inputs for one in _answers(given)]
+        talk.answers = [one for given in turn.inputs for one in responses(given)]
         talk.answers += [e.value for e in turn.expectations if e.kind is Kind.TOOL_RESPONSE]
         for step in turn.steps:
             if isinstance(step, Injected):
@@ -100,8 +100,3 @@ class GoldenRun:
         past.append({"role": USER, "chunks": [{"agentTransfer": {"targetAgent": agent}}]})
         await self._talk.open(entryAgent=agent, historicalContexts=past)
         self._begun = True
-
-
-def _answers(given: UserInput) -> list[Mapping[str, Any]]:
-    """The tool responses that a user input holds."""
-    return list(given.value.get("toolResponses") or ()) if given.kind == "toolResponses" else []

@@ -8,10 +8,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway import bidi
-from gateway.agent.app.evaluations import Evaluation, Golden, GoldenTurn, Injected, UserInput
+from gateway.agent.app.evaluations import (
+    Evaluation,
+    Golden,
+    GoldenTurn,
+    Injected,
+    Kind,
+    UserInput,
+)
+from gateway.agent.prompt import tool_name
 from gateway.evaluate.compare import Scorer, judge_turn, unreached
 from gateway.evaluate.observed import Observed, messages_of
 from gateway.evaluate.result import TurnResult
+from gateway.evaluate.talk import responses
 from gateway.simulate.result import CallLog
 from gateway.simulate.scenario import (
     Dtmf,
@@ -46,8 +55,11 @@ def folder_name(name: str) -> str:
     return _ODD.sub("_", name).strip("_") or "evaluation"
 
 
-def refusal(golden: Golden, keys: bool = True) -> str:
-    """Why a golden cannot be a phone call; empty where it can. `keys`: they come by the dialect."""
+def refusal(golden: Golden, keys: bool = True, client: bool = True) -> str:
+    """Why a golden cannot be a phone call; empty where it can.
+
+    `keys`: they come by the dialect. `client`: the caller's client has functions by it.
+    """
     for index, turn in enumerate(golden.turns):
         for step in turn.steps:
             if isinstance(step, Injected):
@@ -56,6 +68,8 @@ def refusal(golden: Golden, keys: bool = True) -> str:
                 continue
             if not keys and any(isinstance(act, Dtmf) for act in _act(step, 0.0, False)):
                 return "no keys come by this dialect"
+            if not client and step.kind == "toolResponses":
+                return "the caller has no functions by this dialect"
             if problem := _impossible(step, index == 0):
                 return problem
     return ""
@@ -100,9 +114,22 @@ def plan_call(evaluation: Evaluation, channel: str, wait_s: float, as_text: bool
         file=evaluation.file,
         channel=channel,
         variables=variables,
+        functions=_functions(evaluation.golden),
         caller=tuple(steps),
     )
     return Call(scenario, tuple(begins))
+
+
+def _functions(golden: Golden) -> dict[str, list[Any]]:
+    """What the functions of the caller's client answer, by name and in the golden's order."""
+    functions: dict[str, list[Any]] = {}
+    for turn in golden.turns:
+        given = [r for one in turn.inputs if one.kind == "toolResponses" for r in responses(one)]
+        named = {tool_name(response) for response in given}
+        expected = [e.value for e in turn.expectations if e.kind is Kind.TOOL_RESPONSE]
+        for one in (*given, *(e for e in expected if tool_name(e) not in named)):
+            functions.setdefault(tool_name(one), []).append(one.get("response"))
+    return functions
 
 
 def _act(given: UserInput, wait_s: float, as_text: bool) -> list[Step]:

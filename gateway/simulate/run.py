@@ -201,7 +201,9 @@ class _Call:
         scenario = self._scenario
         simulator = self._simulator
         await simulator.speech.start()
-        identity = Identity(self._call_id, scenario.from_, scenario.to, scenario.variables)
+        identity = Identity(
+            self._call_id, scenario.from_, scenario.to, scenario.variables, scenario.functions
+        )
         far_side = side(self._channel).simulated(identity, simulator.settings.platforms)
         view = CallView()
         rate_hz = far_side.in_format.rate_hz

@@ -7,7 +7,7 @@ with `file:line` and a hint. Relative paths count from the scenario's own folder
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -186,6 +186,8 @@ class Scenario:
     from_: str = "+15550100"
     to: str = "+15550199"
     variables: Mapping[str, Any] = field(default_factory=dict)
+    functions: Mapping[str, Sequence[Any]] | None = None
+    """What functions of the caller's client answer, by name; scenario files have none."""
     latency: Latency = Latency()
     caller: tuple[Step, ...] = ()
     expect: tuple[Expectation, ...] = ()

@@ -71,7 +71,8 @@ class CallView:
         opens_only = record.get("type") == "text" and (
             not text or text.startswith("<context>agent speaking was interrupted. user only")
         )
-        if record.get("type") in ("variables", "audio") or opens_only:
+        # Answers of the client's functions belong to the turn that waits for them.
+        if record.get("type") in ("variables", "audio", "toolResponses") or opens_only:
             return
         self._open_turns += 1
         self._last_input = now

@@ -170,6 +170,14 @@ def test_keys_are_not_pressed_where_none_come() -> None:
     assert [result.reason for result in report.results] == ["no keys come by this dialect"]
 
 
+def test_functions_of_the_client_answer_where_the_dialect_has_a_client() -> None:
+    [result] = run(GOLDENS, "map", channel="ces").results
+    assert result.verdict is Verdict.PASSED, failed(result)
+    assert result.turns[0].said == ("You see the harbour now.",)
+    [result] = run(GOLDENS, "map", channel="twilio").results
+    assert result.reason == "the caller has no functions by this dialect"
+
+
 def test_mocks_variables_and_a_hang_up_reach_a_call() -> None:
     report = run(GOLDENS, "mock", "variables", "hang-up", channel="ces", as_text=True)
     assert set(verdicts(report).values()) == {Verdict.PASSED}, report.to_json()

@@ -173,6 +173,14 @@ class TestAgentQuiet:
         line.observe("runtime_input", type="text", text="")
         assert line.until_spoken() == pytest.approx(1.3)
 
+    def test_the_clients_answer_belongs_to_the_turn_that_asked(self) -> None:
+        line = Line(WaitQuiet(1), Hangup(2))
+        line.observe("runtime_input", type="text", text="show me")
+        line.observe("runtime_output", type="toolCalls", turn=1)
+        line.observe("runtime_input", type="toolResponses")
+        line.agent_says(1, "there it is", 1.0)
+        assert line.until_spoken() == pytest.approx(1.3)
+
     def test_with_ears_only_a_second_of_silence_after_sound(self) -> None:
         line = Line(WaitQuiet(1), Hangup(2), timeline=False)
         line.view.hear(float("-inf"), 0.0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -30,6 +30,9 @@ class Identity:
     from_: str = ""
     to: str = ""
     variables: Mapping[str, Any] = field(default_factory=dict)
+    functions: Mapping[str, Sequence[Any]] | None = None
+    """What functions of the caller's client answer, call after call and the last again, in
+    dialects that have such a client. None: it leaves all calls unanswered."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import aiohttp
@@ -25,6 +27,7 @@ LINEAR16_16K = AudioFormat(Encoding.LINEAR16, 16000)
 _SERVER_FIELDS = frozenset(
     ("sessionOutput", "recognitionResult", "interruptionSignal", "endSession", "goAway")
 )
+NO_FUNCTION = "no client is there to run this function"
 _DRAIN_FRAMES = 25
 """Quiet frames after `endSession` before the client closes: 500 ms."""
 
@@ -48,6 +51,7 @@ class CesPlatform:
         self._silence = self._input({"audio": base64.b64encode(audio.silence).decode()})
         self._ending = False
         self._idle_frames = 0
+        self._asked: Counter[str] = Counter()
 
     @property
     def received_bytes(self) -> int:
@@ -93,7 +97,7 @@ class CesPlatform:
         return [self._input({"event": {"event": "sys.remote-call-disconnected"}})]
 
     def receive(self, message: Wire) -> list[Wire]:
-        """Any server message; never answered."""
+        """Any server message; only calls of the client's functions are answered."""
         body = _object(message)
         kinds = set(body) & _SERVER_FIELDS
         if len(kinds) != 1 or set(body) - _SERVER_FIELDS:
@@ -104,6 +108,8 @@ class CesPlatform:
             raise complain("ces", f"{kind} is not an object")
         if kind == "sessionOutput":
             self._output(value)
+            if "toolCalls" in value and self.identity.functions is not None:
+                return [self._answers(value["toolCalls"], self.identity.functions)]
         elif kind == "interruptionSignal":
             self._buffer.clear()
             self.streams += 1
@@ -127,6 +133,21 @@ class CesPlatform:
             self.streams += 1
         if "endSession" in output:
             self._ending = True
+
+    def _answers(self, called: Any, functions: Mapping[str, Sequence[Any]]) -> str:
+        """What the client's functions answer to `toolCalls`."""
+        calls = called.get("toolCalls") if isinstance(called, dict) else None
+        if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
+            raise complain("ces", "toolCalls that are no list of objects")
+        answers = []
+        for call in calls:
+            name = str(call.get("displayName") or call.get("tool")).rsplit("/", 1)[-1]
+            known = functions.get(name) or [{"error": NO_FUNCTION}]
+            answer = known[min(self._asked[name], len(known) - 1)]
+            self._asked[name] += 1
+            named = {key: call[key] for key in ("id", "tool", "toolsetTool") if key in call}
+            answers.append({**named, "response": answer})
+        return self._input({"toolResponses": {"toolResponses": answers}})
 
     def play(self) -> Played:
         """20 ms from the buffer; this dialect has no marks."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -127,6 +128,45 @@ def test_it_objects_to_what_is_not_in_the_language(message: str, words: str) -> 
 def test_nothing_but_a_complaint_ever_escapes(message: str | bytes) -> None:
     with pytest.raises(ProtocolError):
         platform().receive(message)
+
+
+CALLS = output(
+    turnIndex=1,
+    toolCalls={
+        "toolCalls": [
+            {"id": "a", "tool": "projects/p/locations/l/apps/a/tools/show", "args": {"n": 1}},
+            {"id": "b", "tool": "none", "displayName": "show", "args": {}},
+            {"id": "c", "tool": "other"},
+        ]
+    },
+)
+
+
+def test_a_client_with_functions_answers_call_after_call() -> None:
+    functions = {"show": [{"place": "here"}, {"place": "there"}]}
+    ces = CesPlatform(replace(IDENTITY, functions=functions))
+    for expected in (["here", "there"], ["there", "there"]):
+        (message,) = ces.receive(CALLS)
+        answers = json.loads(message)["realtimeInput"]["toolResponses"]["toolResponses"]
+        assert [one["response"].get("place") for one in answers[:2]] == expected
+        assert answers[2] == {
+            "id": "c",
+            "tool": "other",
+            "response": {"error": "no client is there to run this function"},
+        }
+        target = ces_v1.BidiSessionClientMessage()
+        json_format.Parse(message, ces_v1.BidiSessionClientMessage.pb(target))
+
+
+def test_a_client_without_functions_answers_nothing() -> None:
+    assert platform().receive(CALLS) == []
+
+
+@pytest.mark.parametrize("calls", [[], {"toolCalls": "show"}, {"toolCalls": ["show"]}])
+def test_calls_of_another_shape_are_objected_to(calls: Any) -> None:
+    ces = CesPlatform(replace(IDENTITY, functions={}))
+    with pytest.raises(ProtocolError, match="toolCalls"):
+        ces.receive(output(turnIndex=1, toolCalls=calls))
 
 
 def test_it_and_the_gateways_codec_understand_each_other() -> None:
