@@ -80,7 +80,8 @@ def _rules(app: App, agent: Agent) -> Iterable[TransferRule]:
             raise _fault("a transfer rule is a mapping", where)
         child = str(bidi.get(entry, "childAgent") or "").rsplit("/", 1)[-1]
         if child not in app.agents:
-            raise _fault(f"childAgent {child!r} is not an agent of the app", where)
+            place = f"{where}.childAgent"
+            raise _fault(f"childAgent {child!r} is not an agent of the app", place)
         direction = str(entry.get("direction") or "PARENT_TO_CHILD")
         if direction not in ("PARENT_TO_CHILD", "CHILD_TO_PARENT"):
             raise _fault(f"{direction!r} is no direction", where)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,6 +41,7 @@ from gateway.errors import AppError
 _PATH_LIKE = re.compile(r"^[\w./\\@+-]+\.(txt|md|py)$")
 
 D = TypeVar("D", bound=Definition)
+T = TypeVar("T")
 
 
 def read_app(path: Path) -> App:
@@ -53,8 +54,19 @@ def read_files(files: AppFiles) -> App:
     return _Reader(files).app()
 
 
+def read_most(files: AppFiles) -> tuple[App, list[AppError]]:
+    """As much of an app as can be read, and why the rest is not there; for who looks for faults.
+
+    Raises AppError where a file cannot be parsed. What an object says wrongly is left out of it.
+    """
+    faults: list[AppError] = []
+    return _Reader(files, faults).app(), faults
+
+
 class _Reader:
-    def __init__(self, files: AppFiles) -> None:
+    def __init__(self, files: AppFiles, faults: list[AppError] | None = None) -> None:
+        self._faults = faults
+        """What was wrong, to go on without it; None: the first fault ends it."""
         self._files = files
         self._paths = files.paths()
         self._known = set(self._paths)
@@ -70,33 +82,33 @@ class _Reader:
         document = self._document(where)
         content = self._environment.app(document.data)
         self._report_unresolved(document, content)
-        definition = self._validate(AppDefinition, content, where)
+        definition = self._definition(AppDefinition, content, where)
         agents: dict[str, Agent] = {}
         for place, content in self._objects("agents"):
             agent = self._agent(place, content)
             self._unique(agents, agent.display_name, place)
-            agents[agent.display_name] = agent
+            agents.setdefault(agent.display_name, agent)
         tools: dict[str, Tool] = {}
         for place, content in self._objects("tools"):
             tool = self._tool(place, content)
             self._unique(tools, tool.display_name, place)
-            tools[tool.display_name] = tool
+            tools.setdefault(tool.display_name, tool)
         resources: dict[str, dict[str, Mapping[str, Any]]] = {}
         for folder in RESOURCE_FOLDERS:
             resources[folder] = {}
             for place, content in self._objects(folder):
                 name = display_name(content, place)
                 self._unique(resources[folder], name, place)
-                resources[folder][name] = content
+                resources[folder].setdefault(name, content)
         python_environment = environment_object(self._paths)
         if python_environment is not None:
             content = self._document(python_environment).data
             resources[PYTHON_ENVIRONMENT] = {PYTHON_ENVIRONMENT: content}
-        self._link(definition, where, agents, tools, resources)
+        self._tried(lambda: self._link(definition, where, agents, tools, resources), None)
         return App(
             definition=definition,
-            global_instruction=self._text(
-                definition.global_instruction, f"{where}:globalInstruction"
+            global_instruction=self._tried(
+                lambda: self._text(definition.global_instruction, f"{where}:globalInstruction"), ""
             ),
             agents=agents,
             tools=tools,
@@ -104,6 +116,19 @@ class _Reader:
             files=self._files,
             warnings=tuple(self._warnings),
         )
+
+    def _tried(self, read: Callable[[], T], otherwise: T) -> T:
+        """What is read, or something else where it is wrong and only noted."""
+        try:
+            return read()
+        except AppError as error:
+            self._note(error)
+            return otherwise
+
+    def _note(self, error: AppError) -> None:
+        if self._faults is None:
+            raise error
+        self._faults.append(error)
 
     # ---- files
 
@@ -122,11 +147,13 @@ class _Reader:
         objects = []
         for directory, files in object_files(self._paths, folder).items():
             if len(files) > 1:
-                raise AppError(
-                    "app.ambiguous",
-                    f"more than one file describes {folder}/{directory}",
-                    where=", ".join(files),
-                    hint="Keep one of them.",
+                self._note(
+                    AppError(
+                        "app.ambiguous",
+                        f"more than one file describes {folder}/{directory}",
+                        where=", ".join(files),
+                        hint="Keep one of them.",
+                    )
                 )
             document = self._document(files[0])
             names = (display_name(document.data, files[0]), directory)
@@ -177,14 +204,16 @@ class _Reader:
             key = ".".join(str(part) for part in first["loc"])
             raise AppError("app.value", f"{key}: {first['msg']}", where=f"{where}:{key}") from None
 
+    def _definition(self, model: type[D], content: Mapping[str, Any], where: str) -> D:
+        return self._tried(lambda: self._validate(model, content, where), model())
+
     def _unique(self, known: Mapping[str, object], name: str, where: str) -> None:
         if name in known:
-            raise AppError(
-                "app.duplicate_name", f"two objects have the display name {name!r}", where=where
-            )
+            message = f"two objects have the display name {name!r}"
+            self._note(AppError("app.duplicate_name", message, where=where))
 
     def _agent(self, where: str, content: dict[str, Any]) -> Agent:
-        definition = self._validate(AgentDefinition, content, where)
+        definition = self._definition(AgentDefinition, content, where)
         callbacks: dict[CallbackKind, tuple[SourceCode, ...]] = {}
         proactive: list[SourceCode] = []
         for kind in CallbackKind:
@@ -195,6 +224,8 @@ class _Reader:
                     continue
                 key = f"{where}:{kind.value}s[{index}].pythonCode"
                 source = self._source(entry.python_code, key)
+                if source is None:
+                    continue
                 sources.append(source)
                 if kind is CallbackKind.AFTER_MODEL and entry.proactive_execution_enabled:
                     proactive.append(source)
@@ -202,35 +233,40 @@ class _Reader:
         return Agent(
             display_name=display_name(content, where),
             definition=definition,
-            instruction=self._text(definition.instruction, f"{where}:instruction"),
+            instruction=self._tried(
+                lambda: self._text(definition.instruction, f"{where}:instruction"), ""
+            ),
             callbacks=callbacks,
             where=where,
             proactive=tuple(proactive),
         )
 
     def _tool(self, where: str, content: dict[str, Any]) -> Tool:
-        definition = self._validate(ToolDefinition, content, where)
+        definition = self._definition(ToolDefinition, content, where)
         code = None
         function = definition.python_function
         if function is not None:
+            place = f"{where}:pythonFunction.pythonCode"
             if not function.python_code:
-                raise AppError(
-                    "app.no_code",
-                    "a Python tool without code",
-                    where=f"{where}:pythonFunction.pythonCode",
-                )
-            code = self._source(function.python_code, f"{where}:pythonFunction.pythonCode")
+                self._note(AppError("app.no_code", "a Python tool without code", where=place))
+            else:
+                code = self._source(function.python_code, place)
         timeout = definition.timeout
         return Tool(
             display_name=display_name(content, where),
             definition=definition,
             code=code,
-            timeout_s=duration_s(timeout, f"{where}:timeout") if timeout else None,
+            timeout_s=self._tried(
+                lambda: duration_s(timeout, f"{where}:timeout") if timeout else None, None
+            ),
             where=where,
         )
 
-    def _source(self, value: str, where: str) -> SourceCode:
-        text = self._text(value, where)
+    def _source(self, value: str, where: str) -> SourceCode | None:
+        """The code; None where there is none and that is only noted."""
+        text = self._tried(lambda: self._text(value, where), None)
+        if text is None:
+            return None
         return SourceCode(where=value if text != value else where, text=text)
 
     # ---- references

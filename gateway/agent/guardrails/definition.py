@@ -146,7 +146,8 @@ def _action(app: App, value: Any, where: str) -> Action:
     if isinstance(transfer, Mapping):
         agent = str(transfer.get("agent") or "").rsplit("/", 1)[-1]
         if agent not in app.agents:
-            raise _fault(f"{agent!r} is not an agent of the app", f"{where}:action.transferAgent")
+            place = f"{where}:action.transferAgent.agent"
+            raise _fault(f"{agent!r} is not an agent of the app", place)
         return Action(ActionKind.TRANSFER, agent=agent)
     generate = bidi.get(value, "generativeAnswer")
     prompt = generate.get("prompt") if isinstance(generate, Mapping) else ""

@@ -141,6 +141,10 @@ class Problems:
             for problem in self._found
         )
 
+    def known_in(self, file: str) -> bool:
+        """True where an error was found in this file."""
+        return any(p.severity is Severity.ERROR and p.file == file for p in self._found)
+
     @property
     def has_errors(self) -> bool:
         """True where an error was found."""

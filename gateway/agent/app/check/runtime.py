@@ -11,7 +11,7 @@ from functools import partial
 from gateway.agent.app.check.tree import Object, Place, Tree
 from gateway.agent.app.evaluation_files import read_evaluations
 from gateway.agent.app.models import App
-from gateway.agent.app.read import read_files
+from gateway.agent.app.read import read_most
 from gateway.agent.code import AppCode
 from gateway.agent.failures import read_failure_handling
 from gateway.agent.guardrails.definition import read_guardrail
@@ -28,25 +28,36 @@ _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
 def check_runtime(tree: Tree) -> None:
-    """Load the app piece by piece; each piece that is refused is reported, if nothing was yet."""
+    """Load the app piece by piece; each piece that is refused is reported, if nothing was yet.
+
+    What the reader itself cannot make sense of is left out of the pieces. Where a file cannot be
+    parsed there are none: too much would be missing.
+    """
     try:
-        app = read_files(tree.files)
+        app, faults = read_most(tree.files)
     except AppError as error:
-        # The checks that find all problems have found this one in their own words.
-        if not tree.problems.has_errors:
-            tree.problems.add(error)
+        faults, app = [error], None
+    if not tree.problems.has_errors:
+        # Else the checks that find all problems have found these in their own words.
+        for fault in faults:
+            tree.problems.add(fault)
+    if app is None:
         return
-    for item, load in _pieces(tree, app):
+    for item, load in _pieces(tree, app, bool(faults)):
         with _reported(tree, item):
             load()
 
 
-def _pieces(tree: Tree, app: App) -> Iterator[tuple[Object | None, Callable[[], object]]]:
+def _pieces(
+    tree: Tree, app: App, partial_app: bool
+) -> Iterator[tuple[Object | None, Callable[[], object]]]:
     """What a session loads: (the object it is about, how to load it)."""
     settings = ToolSettings()
     for name, tool in app.tools.items():
         alone = replace(app, tools={name: tool}, resources={})
-        yield _named(tree, tool.where), partial(Catalog, alone, settings)
+        item = _named(tree, tool.where)
+        if not partial_app or (item is not None and not tree.problems.known_in(item.file)):
+            yield item, partial(Catalog, alone, settings)
     for name, content in app.resources.get("toolsets", {}).items():
         alone = replace(app, tools={}, resources={"toolsets": {name: content}})
         yield _named(tree, f"toolsets/{name}"), partial(Catalog, alone, settings)
@@ -55,6 +66,9 @@ def _pieces(tree: Tree, app: App) -> Iterator[tuple[Object | None, Callable[[], 
     yield None, partial(Routes, app)
     yield tree.app, partial(read_failure_handling, app)
     yield None, partial(AppCode, app)
+    for name, content in app.resources.get("evaluations", {}).items():
+        one = {**app.resources, "evaluations": {name: content}, "evaluationDatasets": {}}
+        yield None, partial(read_evaluations, replace(app, resources=one))
     yield None, partial(read_evaluations, app)
     if SCRIPT_FILE in tree.paths:
         script = tree.content(SCRIPT_FILE)

@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gateway.agent.app import read_app
@@ -71,6 +71,61 @@ def test_all_problems_are_found_at_once_and_sorted_by_place(tmp_path: Path) -> N
         ("app.reference", "agents/Main/instruction.txt:1"),
         ("app.undeclared_variable", "agents/Main/instruction.txt:2"),
     ]
+
+
+_UNREADABLE = {"app.json", "app.yaml", "app.shape", "app.encoding", "app.ambiguous", "app.template"}
+"""Faults after which nothing is concluded from what a file does not say."""
+_READABLE = [case for case in CASES if str(case.code) not in _UNREADABLE]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(_READABLE), min_size=2, max_size=3, unique_by=id))
+def test_no_problem_hides_another(
+    tmp_path_factory: pytest.TempPathFactory, cases: list[Case]
+) -> None:
+    files: dict[str, str | bytes | None] = {}
+    for case in cases:
+        assume(not files.keys() & case.files.keys())
+        files |= case.files
+    found = said(tmp_path_factory.mktemp("app"), files)
+    assert {(str(case.code), case.place) for case in cases} <= set(found)
+
+
+def test_every_evaluation_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    files = {
+        **main("childAgents: [Nobody]\n"),
+        "evaluations/b/b.yaml": other("golden: {turns: [{steps: [{userInput: {a: 1}}]}]}\n"),
+        "evaluations/c/c.yaml": other("golden: {turns: 3}\n", "C"),
+        "evaluations/d/d.yaml": other("", "D"),
+    }
+    assert said(tmp_path, files) == [
+        ("app.reference", "agents/Main/Main.yaml:6"),
+        ("evaluation.step", "evaluations/b/b.yaml:2"),
+        ("evaluation.type", "evaluations/c/c.yaml:2"),
+        ("evaluation.step", "evaluations/d/d.yaml:1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("files", "place"),
+    [
+        (
+            {
+                "guardrails/b/b.yaml": other(
+                    "enabled: true\ncontentFilter: {}\naction:\n  transferAgent:\n"
+                    "    agent: Nobody\n"
+                )
+            },
+            "guardrails/b/b.yaml:6",
+        ),
+        (main("transferRules:\n  - direction: X\n    childAgent: Nobody\n"), None),
+    ],
+)
+def test_what_two_checks_find_is_told_once(
+    tmp_path: Path, files: dict[str, str | bytes | None], place: str | None
+) -> None:
+    found = [where for code, where in said(tmp_path, files) if code != "app.enum"]
+    assert found == [place or "agents/Main/Main.yaml:8"]
 
 
 def test_what_a_broken_file_would_have_named_is_not_reported(tmp_path: Path) -> None:
