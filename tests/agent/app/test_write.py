@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gateway.agent.app.files import AppFiles, open_files
+from gateway.agent.app.layout import RESOURCE_FOLDERS
 from gateway.agent.app.models import App
 from gateway.agent.app.read import read_app, read_files
 from gateway.agent.app.write import Format, rewritten, root_name, write_folder
@@ -157,7 +158,7 @@ _extra = st.dictionaries(
     ),
     max_size=2,
 )
-_styles = st.sampled_from(["json", "ascii", "yaml", "flow", "crlf", "comment"])
+_styles = st.sampled_from(["json", "ascii", "noted", "yaml", "yml", "flow", "crlf", "comment"])
 
 
 def _spelled(content: dict[str, Any], snaked: bool) -> dict[str, Any]:
@@ -165,12 +166,14 @@ def _spelled(content: dict[str, Any], snaked: bool) -> dict[str, Any]:
 
 
 def _as_file(path: str, content: dict[str, Any], style: str) -> tuple[str, str]:
-    if style in ("json", "ascii"):
-        return f"{path}.json", json.dumps(content, ensure_ascii=style == "ascii")
+    if style in ("json", "ascii", "noted"):
+        text = json.dumps(content, ensure_ascii=style == "ascii", indent=1)
+        return f"{path}.json", "// licence\n/* of it */\n" * (style == "noted") + text
     text = yaml.safe_dump(content, allow_unicode=True, default_flow_style=style == "flow")
     if style == "crlf":
         text = text.replace("\n", "\r\n")
-    return f"{path}.yaml", "# licence\n" * (style == "comment") + text
+    suffix = "yml" if style == "yml" else "yaml"
+    return f"{path}.{suffix}", "# licence\n" * (style == "comment") + text
 
 
 @st.composite
@@ -220,8 +223,17 @@ def _apps(draw: st.DrawFn) -> MemoryFiles:
             f"tools/t{number}/t{number}",
             {"displayName": tool, "timeout": "3s", kind: {"pythonCode": "def f(): pass\n"}},
         )
-    for folder in draw(st.sets(st.sampled_from(["toolsets", "examples", "evaluations"]))):
-        put(f"{folder}/r/r", {"displayName": draw(_words)})
+    for folder in RESOURCE_FOLDERS:
+        if draw(st.booleans()):
+            put(f"{folder}/r/{draw(st.sampled_from('rs'))}", {"displayName": draw(_words)})
+    if draw(st.booleans()):
+        overrides = {
+            "app": draw(_extra),
+            "tools": {"t0": {"timeout": "$limit"}},
+            "guardrails": {"r": draw(_extra)},
+            "limit": "7s",
+        }
+        files["environment.json"] = json.dumps(overrides)
     if draw(st.booleans()):
         put("pythonEnvFiles/pythonEnvFiles", {})
     return MemoryFiles(files)
@@ -237,9 +249,8 @@ def test_any_app_that_is_read_survives_being_written(files: MemoryFiles, format_
         assume(False)
     once = MemoryFiles(_written(files, format_))
     assert _said(read_files(once)) == said
-    assert not {path for path in once.paths() if path.endswith(("yaml", "json"))} - {
-        path for path in once.paths() if path.endswith(format_)
-    }
+    described = [path for path in once.paths() if not path.endswith(".py")]
+    assert all(path.endswith(format_) or path == "environment.json" for path in described)
     # Written in the other format and back, the files are the same to the byte.
     other = Format.JSON if format_ is Format.YAML else Format.YAML
     there = MemoryFiles(_written(once, other))
