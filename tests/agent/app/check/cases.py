@@ -192,6 +192,18 @@ REFERENCES = [
         {**main("toolsets: [{toolset: Shop, toolIds: [find, seek]}]\n"), **_TOOLSET},
         says="seek",
     ),
+    Case(
+        Code.REFERENCE,
+        f"{MAIN}:6",
+        {
+            **main("toolsets: [{toolset: Shop, toolIds: [search]}]\n"),
+            **_TOOLSET,
+            "toolsets/a/a.yaml": other("openApiToolset: {openApiSchema: toolsets/a/x.yaml}\n", "A"),
+            "toolsets/a/x.yaml": _SCHEMA.replace("find", "search"),
+        },
+        says="search",
+    ),
+    Case(Code.REFERENCE, "app.yaml:6", app("languageSettings: {fallbackAction: lookup}\n")),
     Case(Code.REFERENCE, f"{MAIN}:6", main("guardrails: [none]\n")),
     Case(Code.REFERENCE, "app.yaml:6", app("guardrails: [none]\n")),
     Case(Code.REFERENCE, f"{MAIN}:6", main("transferRules: [{childAgent: Nobody}]\n")),
@@ -245,6 +257,16 @@ REFERENCES = [
             **main("childAgents: [B, C]\n"),
             **_B,
             "agents/C/C.yaml": other("childAgents: [B]\n", "C"),
+        },
+    ),
+    Case(
+        Code.SEVERAL_PARENTS,
+        f"{MAIN}:6",
+        {
+            **main("childAgents: [C, survey]\n"),
+            "agents/C/C.yaml": other("childAgents: [survey]\n", "C"),
+            "agents/survey/survey.yaml": other("childAgents: [D]\n", "survey"),
+            "agents/D/D.yaml": other("", "D"),
         },
     ),
     Case(

@@ -196,6 +196,21 @@ def test_one_file_of_code_that_many_use_is_reported_once(tmp_path: Path) -> None
         {"agents/Main/cb.py": "def before_model_callback(*args):\n    pass\n"},
         app("futureSettings: {a: 1}\nexecutionPlan: 3\n"),
         {"evaluations/b/b.yaml": other(_GOLDEN)},
+        {
+            "evaluations/b/b.yaml": other(_GOLDEN),
+            "tools/look_up/look_up.yaml": GOOD["tools/look_up/look_up.yaml"]
+            + "name: projects/p/tools/x\n",
+        },
+        main("toolsets: [{toolset: M, toolIds: [whatever]}]\n")
+        | {"toolsets/m/m.yaml": other("mcpToolset: {serverAddress: https://x.example}\n", "M")},
+        app("languageSettings: {fallbackAction: escalate}\n"),
+        app("languageSettings: {fallbackAction: look_up}\n"),
+        app("languageSettings: {fallbackAction: projects/p/tools/x}\n"),
+        {
+            "agents/Main/cb.py": "def before_model_callback(a, b, *, c=1):\n    pass\n",
+            "tools/look_up/look_up.yaml": "displayName: look_up\n"
+            "pythonFunction: {pythonCode: tools/look_up/code.py}\n",
+        },
         callback("    print([y for y in (1,)], Optional_, Part)\nOptional_ = 1\n"),
         callback("    match 1:\n        case {**rest}:\n            print(rest)\n"),
         callback("    try:\n        extra\n    except NameError:\n        pass\n"),
