@@ -10,7 +10,8 @@ from gateway.agent.variables import text_of
 from gateway.errors import AppError
 
 PREFIX = "$context."
-_PLAIN = ("project_id", "project_number", "location", "app_id", "session_id", "turn_index")
+PLAIN = ("project_id", "project_number", "location", "app_id", "session_id", "turn_index")
+"""Names of values that are no variables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class SessionContext:
         Raises AppError app.context for a name that does not exist.
         """
         path = reference.removeprefix(PREFIX)
-        if path in _PLAIN:
+        if path in PLAIN:
             return getattr(self, path)
         if path == "variables":
             return dict(self.variables)
@@ -41,7 +42,7 @@ class SessionContext:
             "app.context",
             f"there is no session value {reference!r}",
             where=reference,
-            hint="Known: " + ", ".join(PREFIX + n for n in (*_PLAIN, "variables.NAME")) + ".",
+            hint="Known: " + ", ".join(PREFIX + n for n in (*PLAIN, "variables.NAME")) + ".",
         )
 
     def text(self, value: str) -> str:

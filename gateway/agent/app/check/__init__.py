@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gateway.agent.app.check.audio import check_audio
 from gateway.agent.app.check.code import check_code
+from gateway.agent.app.check.context import check_context
 from gateway.agent.app.check.instructions import check_instructions
 from gateway.agent.app.check.problem import Code, Problem, Problems, Severity
 from gateway.agent.app.check.references import check_reach, check_references
@@ -68,6 +69,7 @@ def check_app(path: Path) -> Report:
     check_reach(tree)
     check_audio(tree)
     check_secrets(tree)
+    check_context(tree)
     check_files(tree)
     check_runtime(tree)
     return Report(str(path), problems.sorted())

@@ -26,6 +26,13 @@ def declared_variables(tree: Tree) -> set[str]:
     return names
 
 
+def declare(name: str, variables: set[str]) -> str:
+    """The way out of a variable that is not declared."""
+    known = near(name, variables)
+    suggestion = known.split("?")[0] + "? " if known.startswith("Did") else ""
+    return f"{suggestion}Declare it under variableDeclarations in the app's file."
+
+
 def check_instructions(tree: Tree) -> None:
     """Report references in texts that lead nowhere."""
     checker = _Checker(tree)
@@ -74,7 +81,7 @@ class _Checker:
                     text.file,
                     text.line(match.start()),
                     f"{{{{{match[1]}}}}} is not a declared variable: nothing would stand there",
-                    self._declare(match[1]),
+                    declare(match[1], self._variables),
                 )
         for match in _DYNAMIC.finditer(text.text):
             if match[1] not in self._variables and not self._blind:
@@ -83,13 +90,8 @@ class _Checker:
                     text.file,
                     text.line(match.start()),
                     f"{{{match[1]}}} is not a declared variable",
-                    self._declare(match[1]),
+                    declare(match[1], self._variables),
                 )
-
-    def _declare(self, name: str) -> str:
-        known = near(name, self._variables)
-        suggestion = known.split("?")[0] + "? " if known.startswith("Did") else ""
-        return f"{suggestion}Declare it under variableDeclarations in the app's file."
 
     def _reference(self, text: Text, line: int, kind: str, name: str, agent: Object | None) -> None:
         if kind == "AGENT":

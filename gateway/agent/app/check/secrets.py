@@ -40,6 +40,11 @@ _ASSIGNED = re.compile(
 _HARMLESS = re.compile(
     r"[$<{]|://|^projects/|example|placeholder|changeme|dummy|x{4,}|\*{3,}|\.\.\."
 )
+CONTEXT_KINDS = (
+    ("tools", ("openApiTool", "mcpTool")),
+    ("toolsets", ("openApiToolset", "mcpToolset")),
+)
+"""Objects that log in somewhere: folder, kinds."""
 _SECRET_VERSION = re.compile(r"projects/[^/]+/secrets/[^/]+/versions/[^/]+")
 _VERSION_KEYS: tuple[Place, ...] = (
     ("apiKeyConfig", "apiKeySecretVersion"),
@@ -58,10 +63,7 @@ def check_secrets(tree: Tree) -> None:
         text = data.decode("utf-8", "replace")
         for number, line in enumerate(text.splitlines(), 1):
             _line(tree, path, number, line)
-    for folder, kinds in (
-        ("tools", ("openApiTool", "mcpTool")),
-        ("toolsets", ("openApiToolset", "mcpToolset")),
-    ):
+    for folder, kinds in CONTEXT_KINDS:
         for item in tree.objects[folder]:
             for kind in kinds:
                 _authentication(tree, item, kind)
@@ -97,7 +99,7 @@ def _authentication(tree: Tree, item: Object, kind: str) -> None:
     place: Place = (kind, "apiAuthentication")
     for inner in _VERSION_KEYS:
         _version(tree, item, (*place, *inner))
-    for where, value in _contextual(item, kind):
+    for where, value in contextual(item, kind):
         if not value.startswith("$context."):
             tree.problems.error(
                 Code.SECRET,
@@ -108,8 +110,8 @@ def _authentication(tree: Tree, item: Object, kind: str) -> None:
             )
 
 
-def _contextual(item: Object, kind: str) -> Iterator[tuple[Place, str]]:
-    """Values that must come from the session."""
+def contextual(item: Object, kind: str) -> Iterator[tuple[Place, str]]:
+    """Values that must come from the session, with their places."""
     place: Place = (kind, "apiAuthentication", "bearerTokenConfig", "token")
     token = item.get(*place)
     if isinstance(token, str) and token:

@@ -506,6 +506,34 @@ SECRETS = [
     Case(Code.SECRET, "app.yaml:6", app("clientCertificateSettings: {privateKey: abc}\n")),
 ]
 
+
+def _taken(value: str) -> dict[str, str | bytes | None]:
+    schema = f"{{name: q, in: query, x-ces-session-context: '{value}'}}"
+    return {
+        **_TOOLSET,
+        "toolsets/s/x.yaml": _SCHEMA.replace("find}", f"find,\n  parameters: [{schema}]}}"),
+    }
+
+
+def _header(value: str) -> dict[str, str | bytes | None]:
+    return {"toolsets/s/s.yaml": other(f"mcpToolset:\n  customHeaders:\n    X: {value}\n")}
+
+
+CONTEXT = [
+    Case(Code.REFERENCE, "toolsets/s/x.yaml:5", _taken("$context.sesion_id"), says="sesion_id"),
+    Case(Code.REFERENCE, "toolsets/s/x.yaml:5", _taken("session_id")),
+    Case(Code.REFERENCE, "toolsets/s/s.yaml:4", _header("$context.user")),
+    Case(Code.UNDECLARED, "toolsets/s/x.yaml:5", _taken("$context.variables.no"), WARNING),
+    Case(Code.UNDECLARED, "toolsets/s/s.yaml:4", _header("$context.variables.no"), WARNING),
+    Case(Code.REFERENCE_SYNTAX, f"{TEXT}:2", {TEXT: "a\n{$context.app_id}\n"}, WARNING, "app_id"),
+    Case(
+        Code.REFERENCE_SYNTAX,
+        "g.txt:1",
+        {"g.txt": "$context.variables.known", **app("globalInstruction: g.txt\n")},
+        WARNING,
+    ),
+]
+
 _RULE = "transferRules:\n- childAgent: B\n  "
 _GUARDRAIL = "displayName: G\nenabled: true\n"
 _CERTIFICATE = "tlsConfig: {caCerts: [{cert: '#'}]}"
@@ -562,4 +590,4 @@ RUNTIME = [
     ),
 ]
 
-CASES = [*FILES, *OBJECTS, *REFERENCES, *CODE, *AUDIO, *SECRETS, *RUNTIME]
+CASES = [*FILES, *OBJECTS, *REFERENCES, *CODE, *AUDIO, *SECRETS, *CONTEXT, *RUNTIME]

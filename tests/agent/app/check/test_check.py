@@ -192,6 +192,16 @@ def test_one_file_of_code_that_many_use_is_reported_once(tmp_path: Path) -> None
         {"agents/Main/cb.py": "def before_model_callback(*args):\n    pass\n"},
         app("futureSettings: {a: 1}\nexecutionPlan: 3\n"),
         {"evaluations/b/b.yaml": other(_GOLDEN)},
+        {"tools/look_up/code.py": "def look_up(a: str = '', *, b: int = 0) -> dict:\n    pass\n"},
+        {
+            "tools/b/b.yaml": "displayName: b\nclientFunction: {name: b}\n"
+            "toolFakeConfig: {codeBlock: {pythonCode: tools/b/f.py}}\n",
+            "tools/b/f.py": "def helper(): pass\ndef fake_b(tool, input, callback_context): pass\n",
+        },
+        *(
+            {"toolsets/m/m.yaml": other(f"mcpToolset: {{customHeaders: {{X: {value}}}}}\n", "M")}
+            for value in ("$context.turn_index", "$context.variables.known", "$context.variables")
+        ),
         {
             "evaluations/b/b.yaml": other(_GOLDEN),
             "tools/look_up/look_up.yaml": GOOD["tools/look_up/look_up.yaml"]
