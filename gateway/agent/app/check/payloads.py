@@ -6,9 +6,16 @@ import ast
 import difflib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from gateway.agent.app.check.literals import (
+    HOLE,
+    UNKNOWN,
+    Written,
+    written_mappings,
+    written_texts,
+)
 from gateway.agent.app.check.problem import Code
 from gateway.agent.app.check.tree import Text, Tree
 from gateway.agent.app.files import clean_path
@@ -22,8 +29,9 @@ _TOLERATED = frozenset({"interrupable", "interruptible"})
 """Spellings of `interruptable` that this runtime takes too; Google's service does not."""
 _FLAGS = frozenset({"cancellable", "interruptable", "loop", "listen", *_TOLERATED})
 _URI_LIKE = re.compile(r"audio[_-]?(ur[il]s?|file|link)$", re.IGNORECASE)
-_UNKNOWN = object()
-"""A value that only the running code knows."""
+_KEY = re.compile(r"[\"'](\w+)[\"']\s*:")
+_PYTHON = re.compile(r'"\s*:\s*(True|False|None)\b')
+"""Words of Python in the place of JSON's."""
 
 _FACTORIES: dict[str, frozenset[str]] = {
     "from_audio": frozenset({"audio_uri", "cancellable", "interruptable"}),
@@ -40,19 +48,13 @@ _FACTORIES: dict[str, frozenset[str]] = {
 def check_payloads(tree: Tree, text: Text, module: ast.Module) -> None:
     """Report payloads that would not sound, or not as meant."""
     checker = _Checker(tree, text)
+    for line, mapping in written_mappings(module):
+        checker.payload(line, mapping)
+    for written in written_texts(module):
+        checker.json(written)
     for node in ast.walk(module):
-        if isinstance(node, ast.Dict):
-            checker.payload(node.lineno, dict(_literal(node)))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            checker.json(node.lineno, node.value)
-        elif isinstance(node, ast.Call):
+        if isinstance(node, ast.Call):
             checker.factory(node)
-
-
-def _literal(node: ast.Dict) -> Iterator[tuple[str, Any]]:
-    for key, value in zip(node.keys, node.values, strict=True):
-        if isinstance(key, ast.Constant) and isinstance(key.value, str):
-            yield key.value, value.value if isinstance(value, ast.Constant) else _UNKNOWN
 
 
 class _Checker:
@@ -61,25 +63,29 @@ class _Checker:
         self._problems = tree.problems
         self._text = text
 
-    def json(self, line: int, text: str) -> None:
+    def json(self, written: Written) -> None:
         """A text that may be a payload in JSON."""
-        if not text.lstrip().startswith("{"):
+        text = written.text.strip()
+        keys = _KEY.findall(text)
+        if not text.startswith("{") or not _about_audio(keys):
             return
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
-            if _about_audio(re.findall(r'"(\w+)"\s*:', text)):
+            # A part of a text, or one with values to come, may become JSON yet.
+            whole = written.whole and text.endswith("}") and not text.startswith("{{")
+            if whole or _PYTHON.search(text):
                 self._problems.error(
                     Code.PAYLOAD_VALUE,
                     self._text.file,
-                    self._text.line_of(line),
+                    self._text.line_of(written.line),
                     "the audio payload is not JSON",
                     "Mind quotes and commas, and write true and false in small letters; "
                     "json.dumps makes no mistakes.",
                 )
-            return
+            value = dict.fromkeys(keys, UNKNOWN)
         if isinstance(value, dict):
-            self.payload(line, value)
+            self.payload(written.line, {key: _known(one) for key, one in value.items()})
 
     def payload(self, line: int, payload: Mapping[str, Any]) -> None:
         """A mapping that may be an audio payload."""
@@ -97,7 +103,7 @@ class _Checker:
                 )
             elif key not in AUDIO_KEYS:
                 self._misspelt(place, key)
-            wrong = key in _FLAGS and value is not _UNKNOWN and not isinstance(value, bool)
+            wrong = key in _FLAGS and value is not UNKNOWN and not isinstance(value, bool)
             if wrong:
                 self._problems.error(
                     Code.PAYLOAD_VALUE,
@@ -106,7 +112,7 @@ class _Checker:
                     f"{key} is {value!r}, not true or false",
                     "Give it without quotes.",
                 )
-        self._uri(place, payload.get("audioUri", _UNKNOWN))
+        self._uri(place, payload.get("audioUri", UNKNOWN))
 
     def _misspelt(self, line: int, key: str) -> None:
         meant = _meant(key)
@@ -120,7 +126,7 @@ class _Checker:
             )
 
     def _uri(self, line: int, uri: Any) -> None:
-        if uri is _UNKNOWN:
+        if uri is UNKNOWN:
             return
         if not isinstance(uri, str) or not uri:
             self._problems.error(
@@ -167,6 +173,11 @@ class _Checker:
             uri = node.args[0] if node.args else keywords.get("audio_uri")
             if isinstance(uri, ast.Constant):
                 self._uri(self._text.line_of(node.lineno), uri.value)
+
+
+def _known(value: Any) -> Any:
+    """A value of JSON, or that only the running code knows it."""
+    return UNKNOWN if HOLE in str(value) else value
 
 
 def _meant(key: str) -> str | None:

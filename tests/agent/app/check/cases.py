@@ -402,6 +402,46 @@ CODE = [
         callback("    P = {'audioUri': str(1), 'interruptible': False}\n"),
         WARNING,
     ),
+    Case(
+        Code.PAYLOAD_KEY,
+        f"{CALLBACK}:4",
+        callback('    u = str(1)\n    P = f\'{{"audioUri": "{u}", "cancelable": true}}\'\n'),
+        says="cancelable",
+    ),
+    Case(
+        Code.PAYLOAD_KEY,
+        f"{CALLBACK}:3",
+        callback('    P = \'{"cancelable": true, "audioUri": "\' + str(1) + \'"}\'\n'),
+        says="cancelable",
+    ),
+    Case(
+        Code.PAYLOAD_KEY,
+        f"{CALLBACK}:3",
+        callback("    P = dict(audio_uri=str(1))\n"),
+        says="audio_uri",
+    ),
+    Case(
+        Code.PAYLOAD_KEY,
+        f"{CALLBACK}:5",
+        callback("    P = {}\n    P['audioUri'] = str(1)\n    P['cancelable'] = True\n"),
+        says="cancelable",
+    ),
+    Case(
+        Code.PAYLOAD_KEY,
+        f"{CALLBACK}:3",
+        callback("    P = {'cancelable': True, 'a': 1}\n    P['audioUri'] = str(1)\n"),
+        says="cancelable",
+    ),
+    Case(
+        Code.PAYLOAD_VALUE,
+        f"{CALLBACK}:3",
+        callback('    P = f\'{{"audioUri": "{str(1)}", "cancellable": True}}\'\n'),
+    ),
+    Case(
+        Code.PAYLOAD_VALUE,
+        f"{CALLBACK}:3",
+        callback("    P = \"{'audioUri': 'gs://b/a'}\"\n"),
+    ),
     Case(Code.PAYLOAD_KEY, f"{CALLBACK}:3", callback("    Part.from_audio(audio_url=str(1))\n")),
     Case(
         Code.PAYLOAD_KEY,

@@ -191,6 +191,23 @@ def test_one_file_of_code_that_many_use_is_reported_once(tmp_path: Path) -> None
         callback("    password = 'changeme-example'\n    token_key = get_variable('known')\n"),
         {"agents/Main/cb.py": "def before_model_callback(*args):\n    pass\n"},
         app("futureSettings: {a: 1}\nexecutionPlan: 3\n"),
+        *(
+            callback(f"    u = str(1)\n    P = {written}\n")
+            for written in (
+                """f'{{"audioUri": "{u}", "cancellable": true}}'""",
+                """f'{{"audioUri": "{u}", "cancellable": {u}}}'""",
+                """f'{{"audioUri": "a" {u}}}'""",
+                """'{"audioUri": "' + u + '", "cancellable": true}'""",
+                """'{{"audioUri": "{}"}}'.format(u)""",
+                """'{"audioUri": "%s", "cancellable": %s}' % (u, u)""",
+                """'{"audioUri": "'\n    P += u""",
+                """'{{"audioUri": "{}"}}'\n    P = P.format(u)""",
+                """{}\n    P['audio_file'] = u""",
+                """{'audioUri': u}\n    P = {}\n    P['cancelable'] = True""",
+                """dict(audioUri=u, cancellable=True)""",
+                """1 + 2 + len(u)""",
+            )
+        ),
         {"evaluations/b/b.yaml": other(_GOLDEN)},
         {"tools/look_up/code.py": "def look_up(a: str = '', *, b: int = 0) -> dict:\n    pass\n"},
         {
