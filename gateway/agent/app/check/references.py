@@ -13,6 +13,7 @@ from gateway.agent.app.check.tree import Object, Place, Tree
 from gateway.agent.app.models import SYSTEM_TOOLS
 from gateway.agent.fallback import ENDINGS
 from gateway.agent.tools.openapi import parse_operations
+from gateway.agent.tools.python import attribute_name
 from gateway.bidi import get
 from gateway.errors import AppError
 
@@ -147,13 +148,14 @@ def _expected(tree: Tree, evaluation: Object) -> None:
     agent = _Checker(tree, "agents", "agent", severity=Severity.WARNING)
     names = {item.get("name") for item in tree.tools}
     tools = SYSTEM_TOOLS | {name for name in names if isinstance(name, str)}
-    tool = _Checker(tree, "tools", "tool", tools, Severity.WARNING)
+    of_toolsets = _of_toolsets(tree)
+    tool = _Checker(tree, "tools", "tool", tools | (of_toolsets or set()), Severity.WARNING)
     for place, value in evaluation.walk():
         key = to_camel(place[-1]) if isinstance(place[-1], str) else ""
         if not isinstance(value, Mapping):
             continue
-        # Whole resource names and operations of toolsets are not names of objects here.
-        if key in _CALL_KEYS and not tree.objects["toolsets"]:
+        # Whole resource names are not names of objects here.
+        if key in _CALL_KEYS and of_toolsets is not None:
             name = get(value, "tool")
             if isinstance(name, str) and "/" not in name:
                 tool(evaluation, (*place, "tool"), name)
@@ -181,6 +183,17 @@ def _operations(tree: Tree, item: Object, place: Place, use: dict[str, Any]) -> 
                 f"the toolset {name!r} has no operation {operation!r}",
                 near(operation, known),
             )
+
+
+def _of_toolsets(tree: Tree) -> set[str] | None:
+    """All names that operations of toolsets go by; None where they cannot be known."""
+    names: set[str] = set()
+    for toolset in tree.objects["toolsets"]:
+        known = operations(tree, toolset)
+        if known is None:
+            return None
+        names |= known | {f"{toolset.name}_{name}" for name in known}
+    return names | set(map(attribute_name, names))
 
 
 def operations(tree: Tree, toolset: Object) -> set[str] | None:

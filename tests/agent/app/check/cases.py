@@ -236,6 +236,12 @@ REFERENCES = [
     Case(
         Code.REFERENCE,
         "evaluations/b/b.yaml:5",
+        {**_expects("toolCall: {tool: Shop_seek}"), **_TOOLSET},
+        WARNING,
+    ),
+    Case(
+        Code.REFERENCE,
+        "evaluations/b/b.yaml:5",
         _expects("agentTransfer: {targetAgent: Nobody}"),
         WARNING,
     ),

@@ -208,6 +208,16 @@ def test_one_file_of_code_that_many_use_is_reported_once(tmp_path: Path) -> None
                 """1 + 2 + len(u)""",
             )
         ),
+        {
+            "evaluations/b/b.yaml": other(_GOLDEN.replace("look_up", "My_Shop_find_it")),
+            "toolsets/s/s.yaml": "displayName: My Shop\n"
+            "openApiToolset: {openApiSchema: toolsets/s/x.yaml}\n",
+            "toolsets/s/x.yaml": "{openapi: 3.0.0, paths: {/x: {get: {operationId: find-it}}}}",
+        },
+        {
+            "evaluations/b/b.yaml": other(_GOLDEN.replace("look_up", "S_anything")),
+            "toolsets/s/s.yaml": other("mcpToolset: {serverAddress: https://x.example}\n", "S"),
+        },
         {"evaluations/b/b.yaml": other(_GOLDEN)},
         {"tools/look_up/code.py": "def look_up(a: str = '', *, b: int = 0) -> dict:\n    pass\n"},
         {
