@@ -215,7 +215,7 @@ class RestControl:
             status = response.status
             if 200 <= status < 300 or status in request.gone:
                 return None
-            body = await response.content.read(MAX_ANSWER_BYTES)
+            body = await beginning(response.content, MAX_ANSWER_BYTES)
             if any(word.encode() in body for word in request.gone_words):
                 return None
             # A fetched token may be withdrawn before its time; the next attempt fetches another.
@@ -261,7 +261,7 @@ class RestControl:
         ) as response:
             if response.status == 429 or response.status >= 500:
                 raise _NoTokenYet(response.status, response.headers.get("Retry-After", ""))
-            body = await response.content.read(MAX_ANSWER_BYTES)
+            body = await beginning(response.content, MAX_ANSWER_BYTES)
             try:
                 answer = orjson.loads(body)
                 self._token = str(answer["access_token"])
@@ -273,6 +273,17 @@ class RestControl:
                     REMEDIES.get(response.status, ""),
                 ) from None
         self._token_until_s = now_s + max(0.0, lifetime_s - TOKEN_MARGIN_S)
+
+
+async def beginning(content: aiohttp.StreamReader, most_bytes: int) -> bytes:
+    """The body of an answer, in however many pieces it comes, `most_bytes` of it at most."""
+    body = bytearray()
+    while len(body) < most_bytes:
+        piece = await content.read(most_bytes - len(body))
+        if not piece:
+            break
+        body += piece
+    return bytes(body)
 
 
 def _tell(task: asyncio.Task[None]) -> None:

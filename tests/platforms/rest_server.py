@@ -31,6 +31,8 @@ class RestServer:
     asked: list[Asked] = field(default_factory=list)
     hold: asyncio.Event | None = None
     """Answers wait for this."""
+    in_pieces: bool = False
+    """Answers come byte by byte, each one for itself."""
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     def will(self, status: int, body: str = "", **headers: str) -> None:
@@ -38,7 +40,7 @@ class RestServer:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.answers.append((status, body, named))
 
-    async def handle(self, request: web.Request) -> web.Response:
+    async def handle(self, request: web.Request) -> web.StreamResponse:
         body = await request.text()
         form: dict[str, Any] = {}
         if request.content_type == "application/x-www-form-urlencoded":
@@ -49,7 +51,21 @@ class RestServer:
         if self.hold is not None:
             await self.hold.wait()
         status, text, headers = self.answers.pop(0) if self.answers else (200, "{}", {})
-        return web.Response(status=status, text=text, headers=headers)
+        if not self.in_pieces:
+            return web.Response(status=status, text=text, headers=headers)
+        response = web.StreamResponse(status=status, headers=headers)
+        await response.prepare(request)
+        for byte in text.encode():
+            await response.write(bytes([byte]))
+            await turns_of_the_loop()
+        await response.write_eof()
+        return response
+
+
+async def turns_of_the_loop() -> None:
+    """Until what has been written to this process is read as well."""
+    for _ in range(10):
+        await asyncio.sleep(0)
 
 
 @asynccontextmanager

@@ -263,6 +263,27 @@ async def test_an_error_that_says_that_the_call_is_over_is_a_success(server: Res
     await control.aclose()
 
 
+async def test_an_answer_in_pieces_is_read_to_its_end(server: RestServer) -> None:
+    server.in_pieces = True
+    server.will(200, '{"access_token": "first", "expires_in": 100}')
+    server.will(422, '{"errors":[{"code":"90018"}]}')
+    over = RestRequest("POST", "/x", gone_words=('"90018"',))
+    control = RestControl(Words(server, over, oauth=True))
+    await control.hangup(CALL, {})
+    await control.aclose()
+    assert [a.authorization for a in server.asked[1:]] == ["Bearer first"]
+
+
+async def test_of_a_long_answer_only_the_beginning_is_read(server: RestServer) -> None:
+    server.will(422, " " * module.MAX_ANSWER_BYTES + '"90018"')
+    over = RestRequest("POST", "/x", gone_words=('"90018"',))
+    control = RestControl(Words(server, over))
+    with pytest.raises(RestError) as caught:
+        await control.hangup(CALL, {})
+    await control.aclose()
+    assert caught.value.code == "rest.refused"
+
+
 async def test_a_token_is_fetched_once_kept_and_renewed(server: RestServer) -> None:
     now_s = [1000.0]
     control = RestControl(

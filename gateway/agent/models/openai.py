@@ -31,7 +31,6 @@ from gateway.agent.platform import Content, FunctionCall, LlmRequest, Part
 from gateway.config import ModelSettings
 from gateway.errors import AppError
 
-MAX_ERROR_BYTES = 64 << 10
 ERROR_S = 2.0
 """Time for the body of an error."""
 _CUT = frozenset(("length", "max_tokens", "model_length"))
@@ -258,8 +257,8 @@ async def _refused(response: aiohttp.ClientResponse, model: str) -> ModelFailure
     reasons: list[Any] = []
     try:
         async with asyncio.timeout(ERROR_S):
-            reasons = _reasons(json.loads(await response.content.read(MAX_ERROR_BYTES)))
-    except (TimeoutError, ValueError, RecursionError):
+            reasons = _reasons(json.loads(await _whole(response)))
+    except (TimeoutError, ValueError, RecursionError, StreamError):
         # The status says enough.
         pass
     wait = response.headers.get("Retry-After", "")

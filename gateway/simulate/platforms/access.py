@@ -14,6 +14,7 @@ import orjson
 from gateway.channels.dialect import Request
 from gateway.errors import AdmissionError, RuntimeFailure, ScenarioError
 from gateway.platform_settings import PlatformsSettings
+from gateway.platforms.rest import beginning
 from gateway.simulate.platforms.base import Identity, Platform
 
 TIMEOUT_S = 10.0
@@ -130,7 +131,7 @@ async def ask(
         async with http.request(
             method, url, data=body if form is None else form, headers=headers, timeout=timeout
         ) as response:
-            answer = await response.content.read(MAX_ANSWER_BYTES)
+            answer = await beginning(response.content, MAX_ANSWER_BYTES)
             if response.status == 200:
                 return answer
             raise refused("the webhook", response.status, answer)

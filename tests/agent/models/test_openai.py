@@ -364,6 +364,14 @@ async def test_each_status_has_its_code_and_some_are_tried_again(
     assert len(server.requests) == attempts
 
 
+async def test_what_is_wrong_may_come_in_pieces(server: Service) -> None:
+    loop_turns = [0.0] * 10
+    server.answer('{"error": {"type":', *loop_turns, ' "some_error"}}', status=400)
+    failure = await _failure(server)
+    assert failure.code == "model.rejected"
+    assert "some_error" in failure.message
+
+
 async def test_a_web_page_is_no_model(server: Service) -> None:
     server.answer("<html>Sign in</html>", headers={"Content-Type": "text/html; charset=utf-8"})
     failure = await _failure(server)
