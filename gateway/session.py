@@ -264,8 +264,9 @@ class LiveCall:
         started = self._terms.started(replace(event, custom=custom))
         self._started = started
         self._line.start(started)
-        # Tasks of the call inherit this: each of their log lines carries the id.
+        # Tasks of the call inherit this, and so do ticks: each of their log lines carries the id.
         structlog.contextvars.bind_contextvars(call_id=started.call_id)
+        self._services.ticker.adopt(self._tick_key)
         limit = self._terms.max_calls_per_account
         self._counted = self._services.accounts.enter(able.dialect, started.account, limit)
         if not self._counted:

@@ -1,13 +1,15 @@
 """One ticker a process paces all calls: due times are `start + n × 20 ms`, never "now + 20 ms".
 
 Calls are spread over buckets so that their frames do not leave in one burst. A member is given
-the *nominal* time of its slot, so a late wake-up neither drifts nor skips a frame.
+the *nominal* time of its slot, so a late wake-up neither drifts nor skips a frame, and ticks in
+the context that it was added in: what it logs is told of the right call.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextvars import Context, copy_context
 
 from gateway.audio.formats import FRAME_MS
 
@@ -24,7 +26,7 @@ class Ticker:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._origin = loop.time()
-        self._buckets: list[dict[int, Tick]] = [{} for _ in range(BUCKETS)]
+        self._buckets: list[dict[int, tuple[Tick, Context]]] = [{} for _ in range(BUCKETS)]
         self._slot = 0
         self._handle: asyncio.TimerHandle | None = None
         self._next_key = 0
@@ -35,13 +37,20 @@ class Ticker:
         bucket = min(range(BUCKETS), key=lambda b: len(self._buckets[b]))
         self._next_key += 1
         key = self._next_key
-        self._buckets[bucket][key] = tick
+        self._buckets[bucket][key] = tick, copy_context()
         self._where[key] = bucket
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
         self._schedule()
         return key
+
+    def adopt(self, key: int) -> None:
+        """From now on the member ticks in the context of the caller; unknown keys are ignored."""
+        bucket = self._where.get(key)
+        if bucket is not None:
+            tick, _ = self._buckets[bucket][key]
+            self._buckets[bucket][key] = tick, copy_context()
 
     def remove(self, key: int) -> None:
         """Leave; unknown keys are ignored."""
@@ -81,8 +90,8 @@ class Ticker:
             due = self._due(self._slot)
             members = self._buckets[self._slot % BUCKETS]
             self._slot += 1
-            for tick in list(members.values()):
-                tick(due, now - due)
+            for tick, context in list(members.values()):
+                context.run(tick, due, now - due)
         if self._handle is None:
             self._schedule()
 

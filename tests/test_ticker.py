@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import Context, ContextVar
 from itertools import pairwise
 from typing import Any, cast
 
@@ -91,3 +92,28 @@ def test_a_member_may_leave_or_join_while_ticking() -> None:
     assert len(seen) >= 4
     ticker.close()
     assert loop.pending == 0
+
+
+def test_each_member_ticks_in_the_context_that_it_was_added_in_or_adopted_by() -> None:
+    name: ContextVar[str] = ContextVar("name")
+    loop, seen = HandLoop(), []
+    ticker = _ticker(loop)
+
+    def join(own: str) -> int:
+        name.set(own)
+        return ticker.add(lambda due, late: seen.append(name.get()))
+
+    first = Context().run(join, "first")
+    Context().run(join, "second")
+    loop.run_until(100.04)
+    assert set(seen) == {"first", "second"}
+
+    def rename() -> None:
+        name.set("renamed")
+        ticker.adopt(first)
+        ticker.adopt(77)
+
+    Context().run(rename)
+    seen.clear()
+    loop.run_until(100.1)
+    assert set(seen) == {"renamed", "second"}

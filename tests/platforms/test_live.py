@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -404,6 +405,27 @@ async def test_a_hang_up_that_fails_is_one_line(twilio_api: tuple[RestServer, Te
             assert running.ends("CA1") == ["completed"]
     (line,) = [line for line in lines if line["log_level"] == "warning"]
     assert (line["event"], line["code"]) == ("platform.hangup_failed", "rest.refused")
+
+
+async def test_a_line_in_the_log_names_its_own_call_whoever_else_calls(
+    with_probe: Callable[..., None], twilio_api: tuple[RestServer, Terms]
+) -> None:
+    with_probe()
+    server, terms = twilio_api
+    server.will(403)
+    with capture_logs(processors=[merge_contextvars]) as lines:
+        async with live({"twilio": terms}) as running:
+            path = await media_path(running.gateway)
+            async with dial(running, path) as client, dial(running) as other:
+                await twilio_call(running, client)
+                await tell(other, "start", id="c1")
+                await until(lambda: len(running.agents) == 2)
+                running.agents[0].say("Goodbye.")
+                running.agents[0].end()
+                await words(client)
+    (line,) = [line for line in lines if line["log_level"] == "warning"]
+    assert (line["event"], line["call_id"]) == ("platform.hangup_failed", "CA1")
+    assert line["dialect"] == "twilio"
 
 
 async def test_without_credentials_a_twilio_call_ends_by_its_close() -> None:
