@@ -285,7 +285,8 @@ class MediaSocket(WSListener):
         self.close(code, reason)
 
     def _log(self, event: str, **fields: Any) -> None:
-        self._context.run(log.warning, event, **fields)
+        # A copy, since what is sent while a message is handled finds the context entered.
+        self._context.copy().run(log.warning, event, **fields)
 
     # ---- from the server
 

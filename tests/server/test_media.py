@@ -180,6 +180,17 @@ async def test_a_message_above_the_buffer_is_left_out_and_the_call_goes_on(
         assert await client.recv() == "small"
 
 
+async def test_it_is_left_out_also_in_answer_to_a_message(serve: Serve) -> None:
+    gateway = await serve({"server.send_buffer_bytes": 4096})
+    async with websocket(gateway, NATIVE) as client:
+        await start_native(client)
+        for size in (6000, 6):
+            audio = base64.b64encode(bytes(size)).decode()
+            await client.send(json.dumps({"realtimeInput": {"audio": audio}}))
+        answer = json.loads(await client.recv())
+        assert len(base64.b64decode(answer["sessionOutput"]["audio"])) == 6
+
+
 async def test_a_peer_that_vanishes_is_lost(serve: Serve, calls: EchoCalls) -> None:
     gateway = await serve()
     async with websocket(gateway, NATIVE) as client:
