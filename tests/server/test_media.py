@@ -205,7 +205,7 @@ async def test_a_half_open_socket_is_dropped_after_its_silence(
     serve: Serve, calls: EchoCalls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gateway.server.media.PING_AFTER_S", 0.05)
-    monkeypatch.setattr("gateway.server.media.DEAD_AFTER_S", 0.3)
+    monkeypatch.setattr("gateway.server.media.DEAD_AFTER_S", 1.0)
     gateway = await serve()
     quiet = socket.create_connection(("127.0.0.1", gateway.port))
     quiet.sendall(
