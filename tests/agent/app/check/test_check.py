@@ -15,7 +15,8 @@ from gateway.agent.code import AppCode
 from gateway.demo import APP_PATH, TEMPLATE_PATH
 from gateway.errors import AppError
 from tests.agent.app.check.app import GOOD, problems, report, said
-from tests.agent.app.check.cases import CASES, Case, app, callback, main, other
+from tests.agent.app.check.case import Case, app, callback, main, other
+from tests.agent.app.check.cases import CASES
 from tests.agent.talk import APPS
 
 _GOLDEN = """\
