@@ -77,7 +77,9 @@ def outputs(message: Mapping[str, Any]) -> list[Incoming]:
     if isinstance(interruption, Mapping):
         found.append(RuntimeInterruption(bool(get(interruption, "bargeIn", False))))
     if isinstance(recognition, Mapping):
-        found.append(RuntimeTranscript(str(get(recognition, "transcript", ""))))
+        transcript = get(recognition, "transcript")
+        # A null is a field at its default: no words, and none of the caller's is "None".
+        found.append(RuntimeTranscript(transcript if isinstance(transcript, str) else ""))
     if isinstance(end, Mapping):
         found.append(RuntimeEndSession(_mapping(get(end, "metadata"))))
     if get(message, "goAway") is not None:
@@ -100,8 +102,9 @@ def _session_output(output: Mapping[str, Any]) -> list[RuntimeOutput]:
     if isinstance(audio, str) and audio:
         found.append(RuntimeAudio(_bytes(audio), turn))
     if isinstance(tool_calls, Mapping):
-        calls = get(tool_calls, "toolCalls") or []
-        found.append(RuntimeToolCalls([c for c in calls if isinstance(c, Mapping)], turn))
+        calls = get(tool_calls, "toolCalls")
+        listed = calls if isinstance(calls, list) else []
+        found.append(RuntimeToolCalls([c for c in listed if isinstance(c, Mapping)], turn))
     if get(output, "turnCompleted", False) is True:
         found.append(RuntimeTurnCompleted(turn))
     if isinstance(end, Mapping):
@@ -115,7 +118,7 @@ def _turn(value: object) -> int:
     """A turn index; numbers may come as `4`, `4.0` or `"4"`. 0 where it is none."""
     try:
         turn = float(value) if isinstance(value, int | float | str) else 0.0
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0
     return int(turn) if 0 < turn < 1 << 31 and turn == int(turn) else 0
 

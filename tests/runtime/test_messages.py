@@ -113,6 +113,11 @@ def test_the_configuration_parses_and_is_a_text_session_unless_audio_is_configur
         ({"interruption_signal": {}}, [RuntimeInterruption(False)]),
         ({"goAway": {}}, [RuntimeGoAway()]),
         ({"recognitionResult": {"transcript": "yes"}}, [RuntimeTranscript("yes")]),
+        ({"recognitionResult": {"transcript": None}}, [RuntimeTranscript("")]),
+        ({"recognitionResult": {"transcript": ["x"]}}, [RuntimeTranscript("")]),
+        ({"sessionOutput": {"toolCalls": {"toolCalls": 5}}}, [RuntimeToolCalls([], 0)]),
+        ({"sessionOutput": {"toolCalls": {"toolCalls": None}}}, [RuntimeToolCalls([], 0)]),
+        ({"sessionOutput": {"text": "a", "turnIndex": 10**400}}, [RuntimeText("a", 0)]),
         ({"somethingNew": {}}, []),
         ({"sessionOutput": {"turnIndex": 1, "diagnosticInfo": {}}}, []),
         (
