@@ -28,6 +28,7 @@ from gateway.channels.base import (
 )
 from gateway.channels.capabilities import DtmfOut, EndOut, Marks, MarksOnClear, TransferBy
 from gateway.channels.dialect import Hook, Opening, Request
+from gateway.channels.dialects import dialect
 from gateway.errors import ProtocolError
 from gateway.platform_settings import AsteriskSettings
 from tests.channels.fuzz import messages, only_protocol_errors
@@ -273,6 +274,10 @@ def test_what_asterisk_can_do() -> None:
     assert capabilities.max_lead_ms < 18_000, "XOFF comes at 900 frames"
     assert capabilities.dtmf_out is DtmfOut.INBAND
     assert (capabilities.end_out, capabilities.transfer) == (EndOut.MESSAGE, TransferBy.MESSAGE)
+
+
+def test_before_it_has_said_its_version_asterisk_is_not_pinged() -> None:
+    assert not dialect("asterisk").capabilities.ping_allowed
 
 
 def test_with_ari_the_callers_channel_is_ended_and_moved() -> None:
